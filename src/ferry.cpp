@@ -32,7 +32,6 @@
 #include "rows/copy.cpp"
 #include "rows/copy_rows.cpp"
 #include "rows/drawn_floats.cpp"
-#include "rows/move_units.cpp"
 #include "rows/ring_progress.cpp"
 #include "rows/short_columns.cpp"
 #include "runtime/engine.cpp"

@@ -78,7 +78,7 @@ void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpac
   ring<Exec> slots(call, call.side_stream(), label, n, row_bytes,
                    execution_backend<Exec>::tuning(call.exec()).cooperative_workers);
   const split_cursor split(call, n, row_bytes);
-  list_from_back<Exec, std::uint64_t> list(call, n);
+  rows_at_host<Exec, std::uint64_t> list(call, n);
   split.after(call);
   launch_gather(call.exec(), label, table, out, places, n,
                 schedule::team_chunks{nullptr, split.chunk(), split.for_device()});

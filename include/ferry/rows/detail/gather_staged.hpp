@@ -217,48 +217,38 @@ class split_cursor {
   std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of the side stream's work
 };
 
-/// Copies a list of rows to the host, its last part first, because the host's workers begin there.
+/// The copy of a list of rows for the host's workers.
 template <class Exec, class Row>
-class list_from_back {
+class rows_at_host {
  public:
   /// Takes all memory, so that no allocation can fail after the device has begun.
-  list_from_back(launch_context<Exec>& call, std::int64_t count)
+  rows_at_host(launch_context<Exec>& call, std::int64_t count)
       : rows_(call.template pinned<Row>(count)),
-        count_(count),
-        split_(count - std::min(count, first_part)),
-        words_(call.template pinned<std::int64_t>(2)),
+        bytes_(count * static_cast<std::int64_t>(sizeof(Row))),
+        has_arrived_(call.template pinned<std::int64_t>(1)),
         arrival_(call.event_to_record()) {
-    words_[0] = words_[1] = 0;
+    *has_arrived_ = 0;
   }
 
   void bring(launch_context<Exec>& call, const Row* sorted) {
-    bring(call, sorted, split_, count_, words_);
-    bring(call, sorted, 0, split_, words_ + 1);
+    transfer(call.side_stream(), "ferry::indices", rows_, pinned_space::name, sorted, device_space::name,
+             bytes_);
+    execution_backend<Exec>::launch_blocks(call.side_stream(), "ferry::indices", 1, 1,
+                                           kernels::raise_word<Exec>{has_arrived_});
     execution_backend<Exec>::record_at(call.side_stream(), *arrival_);
   }
 
-  /// Items [first, ...) of the list. Blocks until they have arrived, which the device signals by a word:
+  /// Items [first, ...) of the list. Blocks until it has arrived, which the device signals by a word:
   /// querying the device may block, see ring_progress.
   const Row* await_rows(std::int64_t first, ring<Exec>& slots) {
-    slots.await(words_[first >= split_ ? 0 : 1], arrival_.get());
+    slots.await(*has_arrived_, arrival_.get());
     return rows_ + first;
   }
 
  private:
-  static constexpr std::int64_t first_part = 1 << 15;
-
-  void bring(launch_context<Exec>& call, const Row* sorted, std::int64_t begin, std::int64_t end,
-             std::int64_t* word) {
-    transfer(call.side_stream(), "ferry::indices", rows_ + begin, pinned_space::name, sorted + begin,
-             device_space::name, (end - begin) * static_cast<std::int64_t>(sizeof(Row)));
-    execution_backend<Exec>::launch_blocks(call.side_stream(), "ferry::indices", 1, 1,
-                                           kernels::raise_word<Exec>{word});
-  }
-
   Row* rows_;
-  std::int64_t count_;
-  std::int64_t split_;
-  std::int64_t* words_;  ///< each is not 0 once its part has arrived: the last part, the first part
+  std::int64_t bytes_;
+  std::int64_t* has_arrived_;  ///< a word of page-locked memory, 0 until then
   std::shared_ptr<typename execution_backend<Exec>::native_event> arrival_;
 };
 

@@ -4,10 +4,8 @@
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -295,20 +293,6 @@ void launch_search(const Exec& exec, const std::string& label, const Job& job, c
   const tool_kernel reported(exec, label);
   execution_backend<Exec>::launch_blocks(exec, label, search.teams, kernel::team_size, search,
                                          search.bytes());
-}
-
-template <class Path, class Bounds, class Duplicates, class Update>
-ticket update_by_search(const Update& update) {
-  const auto& table = update.job.table;
-  launch_context<typename Update::exec_type> call(update.exec, update.verb);
-  const std::string& label = call.label(Path::name);
-  call.roll_back_by(update.undo);
-  [[maybe_unused]] const auto traffic =
-      count_transfer<Path>(call, update.values, table, bytes_of_rows(update.values, update.values.rows()));
-  const auto& job = prepare_job<Path>(call, label, update);
-  launch_search<Duplicates>(call.exec(), label, job,
-                            rows_for_kernels<Bounds>(call, update.batch, table.rows()), update.values);
-  return call.finish(table, update.batch.rows(), has_signed_indices(update.batch));
 }
 
 }  // namespace ferry::detail

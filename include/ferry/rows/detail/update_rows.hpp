@@ -61,6 +61,20 @@ algorithm choose_algorithm([[maybe_unused]] const Update& update) {
   return needs_plan<Path, Duplicates, Update>() ? algorithm::planned : algorithm::in_place;
 }
 
+template <class Path, class Bounds, class Duplicates, class Update>
+ticket update_by_search(const Update& update) {
+  const auto& table = update.job.table;
+  launch_context<typename Update::exec_type> call(update.exec, update.verb);
+  const std::string& label = call.label(Path::name);
+  call.roll_back_by(update.undo);
+  [[maybe_unused]] const auto traffic =
+      count_transfer<Path>(call, update.values, table, bytes_of_rows(update.values, update.values.rows()));
+  const auto& job = prepare_job<Path>(call, label, update);
+  launch_search<Duplicates>(call.exec(), label, job,
+                            rows_for_kernels<Bounds>(call, update.batch, table.rows()), update.values);
+  return call.finish(table, update.batch.rows(), has_signed_indices(update.batch));
+}
+
 template <class Path, class Duplicates, class Update>
 ticket update_by_plan(const Update& update, const row_plan& plan) {
   using exec = typename Update::exec_type;
@@ -200,11 +214,11 @@ ticket update_rows(const Exec& exec, const Access& access, const Job& job, const
       if (chosen == algorithm::winners) return update_by_winners<Path, bounds_policy, Duplicates>(update);
     if constexpr (is_plan<Batch>)
       return update_by_plan<Path, ordered>(update, batch);
+    else if constexpr (is_every_row<Batch>)
+      return update_in_place<Path, bounds_policy, duplicates::assume_unique>(update);
     else if constexpr (needs_plan<Path, Duplicates, call_types>())
       return update_by_plan<Path, ordered>(update,
                                            plan_rows_of<bounds_policy>(exec, batch, job.table.rows()));
-    else if constexpr (is_every_row<Batch>)
-      return update_in_place<Path, bounds_policy, duplicates::assume_unique>(update);
     else
       return update_in_place<Path, bounds_policy, Duplicates>(update);
   });

@@ -243,7 +243,7 @@ void write_cooperative(launch_context<Exec>& call, const std::string& label, con
   ring<Exec> slots(call, call.side_stream(), label, items, row_bytes,
                    execution_backend<Exec>::tuning(call.exec()).cooperative_workers);
   const split_cursor split(call, items, row_bytes);
-  list_from_back<Exec, std::int64_t> list(call, items);
+  rows_at_host<Exec, std::int64_t> list(call, items);
   split.after(call);
   const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
   launch_update<unique>(call.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
