@@ -33,7 +33,6 @@
 #include "rows/copy_rows.cpp"
 #include "rows/drawn_floats.cpp"
 #include "rows/ring_progress.cpp"
-#include "rows/short_columns.cpp"
 #include "runtime/engine.cpp"
 #include "runtime/findings.cpp"
 #include "runtime/launch.cpp"

@@ -34,7 +34,11 @@ struct plan_layout {
   /// The arrays, without the scratch memory of the sort. Throws invalid_argument for too many positions.
   static plan_layout of_arrays(std::int64_t positions, std::int64_t rows);
   /// Adds an array. Returns its offset.
-  std::size_t take(std::size_t size);
+  std::size_t take(std::size_t size) {
+    const std::size_t offset = bytes;
+    bytes += (size + 127) / 128 * 128;
+    return offset;
+  }
 };
 
 /// Scratch bytes of the sort: none if the backend compares all keys.
@@ -55,12 +59,6 @@ plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
         sort_scratch_bytes<Backend>(positions, layout.position_bits, layout.position_bits + layout.key_bits);
   layout.sort = layout.take(layout.sort_bytes);
   return layout;
-}
-
-std::size_t plan_layout::take(std::size_t size) {
-  const std::size_t offset = bytes;
-  bytes += (size + 127) / 128 * 128;
-  return offset;
 }
 
 plan_layout plan_layout::of_arrays(std::int64_t positions, std::int64_t rows) {

@@ -103,15 +103,15 @@ copy_box copy_box::joined(std::int64_t units) const {
 }
 
 std::pair<std::int64_t, std::int64_t> copy_box::offsets(std::int64_t position, int end) const {
-  std::int64_t target_place = 0, source_place = 0;
+  std::int64_t target_offset = 0, source_offset = 0;
   for (int d = end - 1; d >= 0; --d) {
     const auto dimension = static_cast<std::size_t>(d);
     const std::int64_t index = position % extents[dimension];
     position /= extents[dimension];
-    target_place += index * target[dimension];
-    source_place += index * source[dimension];
+    target_offset += index * target[dimension];
+    source_offset += index * source[dimension];
   }
-  return {target_place, source_place};
+  return {target_offset, source_offset};
 }
 
 void copy_box::exchange(std::size_t a, std::size_t b) {

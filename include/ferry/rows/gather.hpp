@@ -27,6 +27,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace ferry::detail {
 
@@ -72,30 +73,21 @@ void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpac
                         const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {
   const auto label = label_of("gather", "cooperative");
   const std::int64_t n = out.rows();
-  const std::int64_t wide = out.width();
-  const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
-
-  ring<Exec> slots(call, call.side_stream(), label, n, row_bytes,
-                   execution_backend<Exec>::tuning(call.exec()).cooperative_workers);
-  const split_cursor split(call, n, row_bytes);
-  rows_at_host<Exec, std::uint64_t> list(call, n);
-  split.after(call);
-  launch_gather(call.exec(), label, table, out, places, n,
-                schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
-
-  list.bring(call, places.sorted_rows);
-  auto queue = split.for_host(slots.per_slot());
-  slots.to_device(
-      queue, mover_from_slot<Exec>(out, places), all_by_ring{},
-      [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
-        const kernels::sorted_identity source{list.await_rows(first, slots), places.rows};
-        const auto packed = dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
-        launch_gather(host, label, table, packed, source, count);
-        const auto* of_piece = source.sorted_rows;
-        return std::any_of(of_piece, of_piece + count, [&](std::uint64_t row) { return row >= places.rows; });
+  const std::int64_t by_teams = share_rows(
+      call, label, std::pair(places.sorted_rows, n), bytes_of_rows(out, 1),
+      [&](const auto& order) { launch_gather(call.exec(), label, table, out, places, n, order); },
+      [&](auto& slots, auto& queue, const auto& rows_from) {
+        slots.to_device(
+            queue, mover_from_slot<Exec>(out, places), all_by_ring{},
+            [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
+              const std::uint64_t* const rows = rows_from(first);
+              const auto packed =
+                  dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, out.width(), "slot");
+              launch_gather(host, label, table, packed, kernels::sorted_identity{rows, places.rows}, count);
+              return std::any_of(rows, rows + count, [&](std::uint64_t row) { return row >= places.rows; });
+            });
       });
-  moved_by_kernels<path::cooperative>(table, out, bytes_of_rows(table, split.left_to_device()));
-  split.join(call);
+  moved_by_kernels<path::cooperative>(table, out, bytes_of_rows(table, by_teams));
 }
 
 }  // namespace ferry::detail
@@ -138,42 +130,41 @@ void gather_once(launch_context<Exec>& call, const std::string& fetch, const std
   launch_gather(call.exec(), expand, read_only(out), out, kernels::other_places{heads, store.inverse}, n);
 }
 
-template <class Path, class Bounds, class Exec, class Access, class Named, class Out, class OutSpace>
-ticket run_gather(const Exec& exec, const Access& access, const Named& named,
+template <class Path, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
+ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
                   const array_ref<Out, OutSpace>& out) {
-  const std::int64_t n = positions_of(named);
+  const std::int64_t n = positions_of(batch);
   const auto& table = access.table();
-  const auto& plan = plan_of(named);
+  const auto& plan = plan_of(batch);
   launch_context<Exec> call(exec, "gather");
+  const auto finish = [&] { return call.finish(table, n, has_signed_indices(batch)); };
   if constexpr (splits_rows<Path>) call.refuse_capture(cooperative_needs_the_host);
-  if constexpr (is_plan<Named>) call.use(plan);
-  if (out.size() != 0) {
-    const std::string& label = call.label(Access::template path_label<Path>);
-    [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
-    if constexpr (by_host_alone<Path>) {
-      access.template gather_by_host<Bounds>(call, named, out);
-    } else if constexpr (is_plan<Named> && !Path::sorts && Access::template gathers_once<OutSpace>) {
-      gather_once(call, label, call.label_part(label, "expand"), access, named, out);
-    } else {
-      require_direct_reach("gather", exec, out);
-      call.writes_to(out);
-      if constexpr (Path::sorts) {
-        gather_sorted<Path>(call, label, access, sorted_places_of<Bounds>(call, access, named), plan, out);
-      } else {
-        decltype(auto) rows = access.rows(call);
-        // A block of threads moves several of these rows, so it reads each line of indices about once: see
-        // indices_for_kernels.
-        const bool reads_once = Access::is_strided &&
-                                std::is_same_v<typename Access::memory_space, device_space> &&
-                                access.row_bytes() <= 4096;
-        const auto source = rows_for_kernels<Bounds>(call, named, table.rows(), reads_once);
-        launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n);
-      }
-    }
+  if constexpr (is_plan<Batch>) call.use(plan);
+  if (out.width() == 0) look_at_bounds<Bounds>(call, batch, table.rows());
+  if (out.size() == 0) return finish();
+  const std::string& label = call.label(Access::template path_label<Path>);
+  [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
+  if constexpr (by_host_alone<Path>) {
+    access.template gather_by_host<Bounds>(call, batch, out);
+  } else if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<OutSpace>) {
+    gather_once(call, label, call.label_part(label, "expand"), access, batch, out);
+  } else if constexpr (Path::sorts) {
+    require_direct_reach("gather", exec, out);
+    call.writes_to(out);
+    gather_sorted<Path>(call, label, access, sorted_places_of<Bounds>(call, access, batch), plan, out);
+  } else {
+    require_direct_reach("gather", exec, out);
+    call.writes_to(out);
+    decltype(auto) rows = access.rows(call);
+    // A block of threads moves several of these rows, so it reads each line of indices about once: see
+    // indices_for_kernels.
+    const bool reads_once = Access::is_strided &&
+                            std::is_same_v<typename Access::memory_space, device_space> &&
+                            access.row_bytes() <= 4096;
+    const auto source = rows_for_kernels<Bounds>(call, batch, table.rows(), reads_once);
+    launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n);
   }
-  if constexpr (!is_plan<Named>)
-    if (out.width() == 0) look_at_bounds<Bounds>(call, named, table.rows());
-  return call.finish(table, n, has_signed_indices(named));
+  return finish();
 }
 
 /// Chooses the path and gathers. `named` comes from rows_named_by; require_batch has checked the arguments.

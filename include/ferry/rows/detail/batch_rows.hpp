@@ -94,12 +94,12 @@ auto rows_for_host(launch_context<Exec>& call, const Named& named, [[maybe_unuse
   }
 }
 
-/// For rows without elements: nothing moves, but bad indices are still found.
-template <class Bounds, class Exec, class Index, class Space>
-void look_at_bounds(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
-                    std::int64_t table_rows) {
-  using plain = std::remove_const_t<Index>;
-  if constexpr (Bounds::reports) {
+/// For rows without elements: nothing moves, but bad indices are still found; a plan has found its own.
+template <class Bounds, class Exec, class Batch>
+void look_at_bounds([[maybe_unused]] launch_context<Exec>& call, [[maybe_unused]] const Batch& indices,
+                    [[maybe_unused]] std::int64_t table_rows) {
+  if constexpr (Bounds::reports && !is_plan<Batch> && !is_every_row<Batch>) {
+    using plain = std::remove_const_t<typename Batch::value_type>;
     if (indices.rows() == 0) return;
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, indices), table_rows,
                                                     call.report()};
@@ -107,9 +107,6 @@ void look_at_bounds(launch_context<Exec>& call, const array_ref<Index, Space>& i
            kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
   }
 }
-
-template <class Bounds, class Exec>
-void look_at_bounds(launch_context<Exec>&, const every_row&, std::int64_t) {}
 
 /// The memory space that kernels of Exec are fastest on. Scratch comes from it.
 template <class Exec>

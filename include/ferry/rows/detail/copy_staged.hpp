@@ -60,20 +60,13 @@ void launch_box_on_host(const Exec& exec, const std::string& label, To* target, 
 template <class Exec, class To, class From>
 void launch_box_on_device(const Exec& exec, const std::string& label, To* target, const From* source,
                           const copy_box& box) {
-  if (box.is_one_run()) {
-    const std::int64_t count = box.inner();
-    if constexpr (std::is_same_v<To, From>) {
-      launch(exec, label, count, kernels::copy_units<To>{target, source});
-      return;
-    } else {
-      using tile = kernels::packed_tile;
-      if (is_aligned(target, tile::elements * sizeof(To)) &&
-          is_aligned(source, tile::elements * sizeof(From))) {
-        using kernel = kernels::convert_elements<To, From, tile>;
-        launch(exec, label, (count + kernel::elements - 1) / kernel::elements, kernel{target, source, count});
-        return;
-      }
-    }
+  if constexpr (!std::is_same_v<To, From>) {
+    using tile = kernels::packed_tile;
+    using kernel = kernels::convert_elements<To, From, tile>;
+    if (box.is_one_run() && is_aligned(target, tile::elements * sizeof(To)) &&
+        is_aligned(source, tile::elements * sizeof(From)))
+      return launch(exec, label, (box.inner() + kernel::elements - 1) / kernel::elements,
+                    kernel{target, source, box.inner()});
   }
   const std::size_t b = box.last(), a = transposed_dimension(box);
   if (a == b) {

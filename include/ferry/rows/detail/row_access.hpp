@@ -115,7 +115,7 @@ located_job(Job, Order) -> located_job<Job, Order>;
 /// The schedule for a plan's sorted rows on path::direct and path::ordered. Over host memory few threads
 /// write, because TLB reach limits the device: a step on mapped rows takes three times as long with a full
 /// device. Over device memory all threads write at once, because few teams could not saturate it.
-template <class TableSpace>
+template <class, class TableSpace>
 auto plan_order([[maybe_unused]] const row_plan& plan) {
   if constexpr (std::is_same_v<TableSpace, device_space>)
     return schedule::flat{};
@@ -220,7 +220,7 @@ class plain_rows {
   }
   template <class Path, class Exec, class Job>
   static auto located(launch_context<Exec>&, const Job& job, const row_plan& plan) {
-    const auto order = plan_order<Space>(plan);
+    const auto order = plan_order<Path, Space>(plan);
     return located_job<const Job&, decltype(order)>{job, order};
   }
   template <class Exec, class Job, class Source>

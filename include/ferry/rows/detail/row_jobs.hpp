@@ -40,11 +40,11 @@ auto move_kernel(const Source& source, std::int64_t items, const To& table, cons
   using element = std::remove_cvref_t<decltype(*table.data)>;
   using unit = std::conditional_t<Tile::packed, kernels::opaque16, unit_of<element>>;
   using tile = std::conditional_t<Tile::packed, kernels::single_tile, Tile>;
-  const auto rows = as_units<unit>(table);
-  const auto inputs = as_units<unit>(values);
-  const auto* data = static_cast<const unit*>(inputs.data);
-  return apply_kernel<unit, tile, Duplicates>(source, items, data, inputs.stride, rows.width,
-                                              Operation<unit>{rows.data, rows.stride});
+  const auto rows = in_units(table, Tile::packed);
+  const auto inputs = in_units(values, Tile::packed);
+  return apply_kernel<unit, tile, Duplicates>(source, items, static_cast<const unit*>(inputs.data),
+                                              inputs.stride, rows.width,
+                                              Operation<unit>{static_cast<unit*>(rows.data), rows.stride});
 }
 
 // The jobs of scatter and scatter_add, see launch_update.hpp. The job of step is in

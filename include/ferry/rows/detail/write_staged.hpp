@@ -238,29 +238,24 @@ void write_cooperative(launch_context<Exec>& call, const std::string& label, con
   const auto* combined = combine_on_device<Duplicates>(call, label, job, plan, items, values);
   if (combined == nullptr) return;
   using wire = std::remove_cvref_t<decltype(*combined)>;
-  const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(wire));
-
-  ring<Exec> slots(call, call.side_stream(), label, items, row_bytes,
-                   execution_backend<Exec>::tuning(call.exec()).cooperative_workers);
-  const split_cursor split(call, items, row_bytes);
-  rows_at_host<Exec, std::int64_t> list(call, items);
-  split.after(call);
   const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
-  launch_update<unique>(call.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
-                        schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
-
-  list.bring(call, store.unique_rows);
-  auto queue = split.for_host(slots.per_slot());
-  slots.from_device(
-      queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
-      [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
-        const auto packed =
-            dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
-        launch_update<unique>(host, labels, job, kernels::listed_rows{list.await_rows(first, slots)}, count,
-                              packed);
+  const std::int64_t by_teams = share_rows(
+      call, label, std::pair<const std::int64_t*, std::int64_t>(store.unique_rows, items),
+      bytes_of_rows(batch, 1),
+      [&](const auto& order) {
+        launch_update<unique>(call.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
+                              order);
+      },
+      [&](auto& slots, auto& queue, const auto& rows_from) {
+        slots.from_device(
+            queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
+            [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
+              const auto packed = dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot),
+                                                                       count, wide, "slot");
+              launch_update<unique>(host, labels, job, kernels::listed_rows{rows_from(first)}, count, packed);
+            });
       });
-  moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, split.left_to_device()));
-  split.join(call);
+  moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, by_teams));
 }
 
 }  // namespace ferry::detail
