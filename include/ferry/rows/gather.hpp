@@ -96,25 +96,6 @@ namespace ferry {
 
 namespace detail {
 
-/// Kernels access both sides in the order of the places. Under path::cooperative the host's workers help.
-template <class Path, class Exec, class Access, class Out, class OutSpace>
-void gather_sorted(launch_context<Exec>& call, const std::string& label, const Access& access,
-                   const kernels::sorted_places& source, const std::shared_ptr<plan_storage>& plan,
-                   const array_ref<Out, OutSpace>& out) {
-  const std::int64_t n = out.rows();
-  decltype(auto) rows = access.rows(call);
-  if constexpr (splits_rows<Path> && !is_host_exec<Exec>) {
-    call.wait_for_host_access(rows);  // the host reads the table as well
-    gather_cooperative(call, rows, source, out);
-  } else if constexpr (std::is_same_v<typename Access::memory_space, device_space>) {
-    // Without team_chunks: few teams could not saturate device memory.
-    launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n);
-  } else {
-    launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n,
-                  schedule::team_chunks{});
-  }
-}
-
 /// Each different row of a plan is read once, to the first of its positions, and copied from there to the
 /// others; both passes give each thread equally many positions, however often a row comes.
 template <class Exec, class Access, class Out, class OutSpace>
@@ -127,7 +108,8 @@ void gather_once(launch_context<Exec>& call, const std::string& fetch, const std
   require_direct_reach(call.verb(), call.exec(), out);
   call.writes_to(out);
   launch_gather(call.exec(), fetch, rows, out, access.places(call, heads, n, plan.storage()), n);
-  launch_gather(call.exec(), expand, read_only(out), out, kernels::other_places{heads, store.inverse}, n);
+  launch_gather(call.exec(), expand, read_only(out), out, kernels::repeated_positions{heads, store.inverse},
+                n);
 }
 
 template <class Path, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
@@ -151,7 +133,17 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
   } else if constexpr (Path::sorts) {
     require_direct_reach("gather", exec, out);
     call.writes_to(out);
-    gather_sorted<Path>(call, label, access, sorted_places_of<Bounds>(call, access, batch), plan, out);
+    const auto source = sorted_places_of<Bounds>(call, access, batch);
+    decltype(auto) rows = access.rows(call);
+    // Few teams could not saturate device memory.
+    using order = std::conditional_t<std::is_same_v<typename Access::memory_space, device_space>,
+                                     schedule::flat, schedule::team_chunks>;
+    if constexpr (splits_rows<Path> && !is_host_exec<Exec>) {
+      call.wait_for_host_access(rows);  // the host reads the table as well
+      gather_cooperative(call, rows, source, out);
+    } else {
+      launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n, order{});
+    }
   } else {
     require_direct_reach("gather", exec, out);
     call.writes_to(out);
@@ -199,49 +191,45 @@ ticket dispatch_gather(const Exec& exec, const Access& access, const Named& name
 /// when the call returns. Throws invalid_argument for shapes that do not fit. ticket::wait() throws
 /// out_of_range under bounds::check: the rows of the good positions are then gathered, and those of the bad
 /// positions keep their contents.
+///
+/// If table or out is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns, rows move column by column, so
+/// that neighbouring threads of a device write neighbouring elements. The ticket covers all columns.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
   requires(detail::HasRows<Table>&& detail::AnArray<Out>&& detail::Fits<
            detail::gather_arguments, const Exec&, const Table&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::access_to<Table, true>;
-  detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
-  detail::require_output<Out>();
-  access_type::template require<Exec, chosen, true>();
-  using asked = typename chosen::template get<path_category, path::automatic>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const access_type access(table, "gather");
-  const auto batch = make_ref(out);
-  detail::require_gathered<access_type, typename decltype(batch)::value_type>();
-  const auto& named = detail::rows_named_by(indices);
-  using source = std::remove_reference_t<decltype(access.table())>;
-  if constexpr (access_type::is_strided &&
-                detail::is_prebuilt_gather<chosen, Exec, source, decltype(named), decltype(batch)>) {
-    return detail::prebuilt_gather(exec, access.table(), named, batch);
-  } else {
-    detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
-    access.require_foreign("gather", named, batch);
-    return detail::dispatch_gather<asked, bounds_policy>(exec, access, named, batch);
-  }
-}
-
-/// As above, if table or out is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns: column by column, so
-/// that neighbouring threads of a device write neighbouring elements. The ticket covers all columns.
-template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::HasRows<Table>&& detail::AnArray<Out>&&
-               detail::Fits<detail::gather_arguments, const Exec&, const Table&, const Indices&, Out,
-                            Policies...>&& detail::ByColumns<Table, Out>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies... policies) {
-  detail::require_output<Out>();
-  detail::require_same_width<Table, Out>();
-  return detail::move_columns<detail::chosen_policies<Policies...>, false>(
-      "gather", exec, detail::read_only(make_ref(table)), indices, make_ref(out),
-      [&](auto& column, auto& sink, const auto& rows) {
-        return gather(exec, column, rows, sink, policies...);
-      },
-      [](auto&, const auto&) {});
+  using chosen = detail::chosen_policies<Policies...>;
+  if constexpr (detail::ByColumns<Table, Out>) {
+    detail::require_output<Out>();
+    detail::require_same_width<Table, Out>();
+    return detail::move_columns<chosen, false>(
+        "gather", exec, detail::read_only(make_ref(table)), indices, make_ref(out),
+        [&](auto& column, auto& sink, const auto& rows) {
+          return gather(exec, column, rows, sink, policies...);
+        },
+        [](auto&, const auto&) {});
+  } else {
+    using access_type = detail::access_to<Table, true>;
+    detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
+    detail::require_output<Out>();
+    access_type::template require<Exec, chosen, true>();
+    using asked = typename chosen::template get<path_category, path::automatic>;
+    using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+    const access_type access(table, "gather");
+    const auto batch = make_ref(out);
+    detail::require_gathered<access_type, typename decltype(batch)::value_type>();
+    const auto& named = detail::rows_named_by(indices);
+    using source = std::remove_reference_t<decltype(access.table())>;
+    if constexpr (access_type::is_strided &&
+                  detail::is_prebuilt_gather<chosen, Exec, source, decltype(named), decltype(batch)>) {
+      return detail::prebuilt_gather(exec, access.table(), named, batch);
+    } else {
+      detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
+      access.require_foreign("gather", named, batch);
+      return detail::dispatch_gather<asked, bounds_policy>(exec, access, named, batch);
+    }
+  }
 }
 
 }  // namespace ferry

@@ -171,7 +171,7 @@ inline constexpr const char* cooperative_needs_the_host =
 
 /// path::cooperative: the device's teams take the items of a list from the front, and host threads take them
 /// from the back. launch_teams(order) enqueues the kernel of the teams; serve(slots, queue, rows_from) moves
-/// the other items through the ring, where rows_from(first) are the rows of items [first, ...) in host memory.
+/// the other items through the ring, and rows_from(first) are the rows of items [first, ...) in host memory.
 /// Returns the number of items that the teams take.
 template <class Exec, class Row, class LaunchTeams, class Serve>
 std::int64_t share_rows(launch_context<Exec>& call, const std::string& label,

@@ -149,7 +149,7 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
       }
     if (!wide) {
       auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
-      if constexpr (kernels::catches_up<Job> && std::is_same_v<Order, schedule::flat> &&
+      if constexpr (Job::catches_up && std::is_same_v<Order, schedule::flat> &&
                     requires { kernel.blocks_at_once; })
         counted = kernel.operation.counts_by(kernel.per_item());
       launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);

@@ -258,6 +258,7 @@ struct array_access : plain_rows<typename Array::value_type, typename Array::mem
   template <class Exec, class Chosen, bool = false>
   static consteval void require() {}
   static consteval void require_writable() { require_output<Table>(); }
+  static auto extents_of(const auto& table) { return make_ref(table); }
 };
 
 /// Tables of all kinds that verbs read, and write.

@@ -72,7 +72,7 @@ using combine_type = typename decltype(combining<T, V>())::type;
 template <class T, class TableSpace>
 struct row_job {
   static constexpr int min_fields = 0, max_fields = 0, fields = 0, most_row_arrays = 1;
-  static constexpr bool needs_whole_rows = false, counts_rows = false;
+  static constexpr bool needs_whole_rows = false, counts_rows = false, catches_up = false;
   template <class Duplicates, class Source>
   static constexpr bool takes_masks = !adjusts_values<Duplicates>;
   template <class Value>

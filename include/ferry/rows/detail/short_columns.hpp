@@ -108,11 +108,13 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
 /// first, once for all columns, if the policies need a plan. Policies: those of the call.
 template <class DefaultDuplicates, class Exec, class Table, class Indices, class Values, class Write,
           class... Policies>
-ticket write_columns(const char* verb, const Exec& exec, Table& table, const Indices& indices,
+ticket write_columns(const char* verb, const Exec& exec, Table&& table, const Indices& indices,
                      const Values& values, const Write& write, Policies... policies) {
   using chosen = chosen_policies<Policies...>;
   using duplicates_policy = typename chosen::template get<duplicates_category, DefaultDuplicates>;
   using path_policy = typename chosen::template get<path_category, path::automatic>;
+  require_output<Table>();
+  require_same_width<Table, Values>();
   if constexpr (!is_plan<Indices> && !std::is_same_v<duplicates_policy, duplicates::assume_unique> &&
                 !in_any_order<duplicates_policy>) {
     using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;

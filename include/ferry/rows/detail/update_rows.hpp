@@ -179,8 +179,8 @@ ticket update_in_place(const Update& update) {
 
 /// Entry of the three verbs, after require_batch has checked their arguments: `job` says what happens to a
 /// row, `access` where it lies. `batch` comes from rows_named_by, or is every_row. path::automatic takes no
-/// path of `Without`. `Duplicates` combines the values of a row; a job may have to refuse sum_any_order, which
-/// is then sum, as it is under a plan. `verb` is what messages and labels call it.
+/// path of `Without`. `Duplicates` combines the values of a row; a job may have to refuse sum_any_order,
+/// which is then sum, as it is under a plan. `verb` is what messages and labels call it.
 template <verb What, class Chosen, class Duplicates, path_kind... Without, class Exec, class Access,
           class Job, class Batch, class Values>
 ticket update_rows(const Exec& exec, const Access& access, const Job& job, const Batch& batch,

@@ -55,23 +55,23 @@ struct winner_table {
     // Mixed twice: one product leaves rows at some equal distances (Fibonacci numbers) next to each other.
     slot mixed = static_cast<slot>(row) * 0x9e3779b97f4a7c15ull;
     mixed = (mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15ull;
-    for (slot place = by_row ? static_cast<slot>(row) : mixed >> (64 - slot_bits);;
-         place = (place + 1) & mask) {
-      slot entry = Atomics::atomic_read(slots + place);
-      if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + place, empty, claim_word);
-      if (entry == empty) return static_cast<std::uint32_t>(place);
+    for (slot index = by_row ? static_cast<slot>(row) : mixed >> (64 - slot_bits);;
+         index = (index + 1) & mask) {
+      slot entry = Atomics::atomic_read(slots + index);
+      if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + index, empty, claim_word);
+      if (entry == empty) return static_cast<std::uint32_t>(index);
       if (entry >> position_bits != claim_word >> position_bits) continue;
       // A position that has lost already needs no atomic: one row may have all of them.
-      if (Last && entry < claim_word) Atomics::atomic_raise(slots + place, claim_word);
-      if (!Last && claim_word < entry) Atomics::atomic_lower(slots + place, claim_word);
-      return static_cast<std::uint32_t>(place);
+      if (Last && entry < claim_word) Atomics::atomic_raise(slots + index, claim_word);
+      if (!Last && claim_word < entry) Atomics::atomic_lower(slots + index, claim_word);
+      return static_cast<std::uint32_t>(index);
     }
   }
-  KOKKOS_FUNCTION std::int64_t row(std::uint32_t place) const {
-    return static_cast<std::int64_t>(slots[place] >> position_bits);
+  KOKKOS_FUNCTION std::int64_t row(std::uint32_t index) const {
+    return static_cast<std::int64_t>(slots[index] >> position_bits);
   }
-  KOKKOS_FUNCTION std::int64_t winner(std::uint32_t place) const {
-    return static_cast<std::int64_t>(slots[place] & ((slot{1} << position_bits) - 1));
+  KOKKOS_FUNCTION std::int64_t winner(std::uint32_t index) const {
+    return static_cast<std::int64_t>(slots[index] & ((slot{1} << position_bits) - 1));
   }
 };
 
@@ -105,9 +105,9 @@ struct winning_positions {
   const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t p, bool) const {
-    const std::uint32_t place = slot_of[p];
-    if (place == ~std::uint32_t{0} || (findings != nullptr && findings->out_of_range != 0)) return -1;
-    return table.winner(place) == p ? p : -1;
+    const std::uint32_t index = slot_of[p];
+    if (index == ~std::uint32_t{0} || (findings != nullptr && findings->out_of_range != 0)) return -1;
+    return table.winner(index) == p ? p : -1;
   }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t p) const { return table.row(slot_of[p]); }
 };
