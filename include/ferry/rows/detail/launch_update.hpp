@@ -49,7 +49,7 @@
 ///                                    the job that writes combined values into such a buffer
 ///   replaces_by<Value>               whether a row becomes a copy of its value, bit by bit
 ///   for_each_array(check)            calls check(array) for every array that the job touches
-///   writes_scratch                   of a job that writes to scratch memory alone; else absent
+///   writes_scratch                   whether it writes to scratch memory alone; may be absent
 namespace ferry::detail {
 
 /// The operands of a verb that writes rows.
@@ -130,7 +130,7 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
   if constexpr (fields < Job::max_fields)
     if (job.fields != fields)
       return launch_update<Duplicates, fields + 1>(exec, labels, job, source, items, values, order);
-  if constexpr (!requires { Job::writes_scratch; }) before_writing();
+  if constexpr (!requires { requires Job::writes_scratch; }) before_writing();
   // It launches nothing itself: a backtrace has one call less.
   const auto kernel_of = [&]<class Tile>(Tile) {
     return job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
