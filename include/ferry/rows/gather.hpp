@@ -34,24 +34,24 @@ namespace ferry::detail {
 /// The places of a batch in the order of the table's pages. Positions of indices are sorted by pages for a
 /// gather that only needs locality: one or two sort passes and none of a plan's other arrays. Enqueued; the
 /// launch context owns the arrays.
-template <class Bounds, class Exec, class Access, class Named>
+template <class Bounds, class Exec, class Access, class Batch>
 kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access& access,
-                                        const Named& named) {
-  if constexpr (is_plan<Named>) {
-    const plan_storage& store = *named.storage();
-    return {store.sorted_rows, store.order, static_cast<std::uint64_t>(named.rows())};
+                                        const Batch& batch) {
+  if constexpr (is_plan<Batch>) {
+    const plan_storage& store = *batch.storage();
+    return {store.sorted_rows, store.order, static_cast<std::uint64_t>(batch.rows())};
   } else {
     using backend = execution_backend<Exec>;
-    using index = std::remove_const_t<typename Named::value_type>;
+    using index = std::remove_const_t<typename Batch::value_type>;
     const std::int64_t page = backend::tuning(call.exec()).locality_bytes;
-    const std::int64_t n = named.rows(), rows = access.table().rows();
+    const std::int64_t n = batch.rows(), rows = access.table().rows();
     const std::int64_t row_bytes =
         access.table().row_stride() * static_cast<std::int64_t>(sizeof(typename Access::value_type));
     auto* order = call.template scratch<std::int64_t>(2 * n);
     std::int64_t* spare = order + n;
     auto* keys = call.template scratch<std::uint64_t>(2 * n);
     std::uint64_t* key_room = keys + n;
-    const kernels::index_rows<index, Bounds> loader{indices_for_kernels(call, named), rows,
+    const kernels::index_rows<index, Bounds> loader{indices_for_kernels(call, batch), rows,
                                                     Bounds::reports ? call.report() : report_writer{}};
     const std::string& label = call.label("sort");
     launch(call.exec(), label, n, kernels::resolve_indices<index, Bounds>{loader, nullptr, keys, order});
@@ -159,18 +159,18 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
   return finish();
 }
 
-/// Chooses the path and gathers. `named` comes from rows_named_by; require_batch has checked the arguments.
-template <class Asked, class Bounds, class Exec, class Access, class Named, class Out, class OutSpace>
-ticket dispatch_gather(const Exec& exec, const Access& access, const Named& named,
+/// Chooses the path and gathers. `batch` comes from rows_named_by; require_batch has checked the arguments.
+template <class Asked, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
+ticket dispatch_gather(const Exec& exec, const Access& access, const Batch& batch,
                        const array_ref<Out, OutSpace>& out) {
   if constexpr (requires { access.needs_host(); })
-    if (access.needs_host()) return run_gather<path::staged, Bounds>(exec, access, named, out);
+    if (access.needs_host()) return run_gather<path::staged, Bounds>(exec, access, batch, out);
   constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
   const path_kind best =
-      choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(named), is_plan<Named>);
+      choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(batch), is_plan<Batch>);
   return on_path<paths>(
       best, [&]<class Path>(Path) __attribute__((always_inline)) {
-        return run_gather<Path, Bounds>(exec, access, named, out);
+        return run_gather<Path, Bounds>(exec, access, batch, out);
       });
 }
 

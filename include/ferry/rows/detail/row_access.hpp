@@ -61,7 +61,7 @@
 ///                             static_asserts on the policies; Gathers: of gather
 ///   require_writable()        static_asserts for verbs that write
 ///   require_decodable<Out>()  if rows are decoded: static_asserts on the elements that they become
-///   replaces_rows<Chosen, Duplicates>(exec, named, values)
+///   replaces_rows<Chosen, Duplicates>(exec, batch, values)
 ///                             if rows are encoded: scatter
 namespace ferry::detail {
 
@@ -205,13 +205,13 @@ class plain_rows {
   }
 
   /// By the host's threads, out[p] = row of position p.
-  template <class Bounds, class Exec, class Named, class Out, class OutSpace>
-  void gather_by_host(launch_context<Exec>& call, const Named& named,
+  template <class Bounds, class Exec, class Batch, class Out, class OutSpace>
+  void gather_by_host(launch_context<Exec>& call, const Batch& batch,
                       const array_ref<Out, OutSpace>& out) const {
     wait_for_host_access(call, "ferry::gather::staged", array_, out);
     // DMA from a page-locked table may still be in flight when the verb returns.
     if constexpr (is_page_locked<Space>) call.reads_from(array_);
-    gather_staged(call, array_, rows_for_host<Bounds>(call, named, array_.rows()).rows, out);
+    gather_staged(call, array_, rows_for_host<Bounds>(call, batch, array_.rows()).rows, out);
   }
 
   template <class Path, class Exec, class Job>

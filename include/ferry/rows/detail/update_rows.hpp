@@ -33,23 +33,18 @@ enum class algorithm : unsigned char {
   winners    ///< by a hash table of the positions that replace their rows, see winner_table
 };
 
-/// True if positions are added one by one, without sorting. A device does so inside its own memory only:
-/// atomic additions to host memory cost more than a sort.
-template <class Path, class Duplicates, class Exec, class TableSpace>
-inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts &&
-                                       (is_host_exec<Exec> ? in_batch_order<Path>
-                                                           : std::is_same_v<TableSpace, device_space>));
-
-/// True if a batch that is neither searched nor has winners is sorted.
+/// True if a batch that is neither searched nor has winners is sorted. In any order positions are added one
+/// by one, by a device inside its own memory only: atomic additions to host memory cost more than a sort.
 template <class Path, class Duplicates, class Update>
 consteval bool needs_plan() {
   using access = typename Update::access_type;
   using batch = typename Update::batch_type;
-  constexpr bool adds =
-      access::is_strided &&
-      adds_by_index<Path, Duplicates, typename Update::exec_type, typename access::memory_space>;
-  return !is_every_row<batch> &&
-         (is_plan<batch> || Path::sorts || in_any_order<Duplicates> || Duplicates::needs_plan) && !adds;
+  constexpr bool adds_by_position = in_any_order<Duplicates> && access::is_strided &&
+                                    (is_host_exec<typename Update::exec_type>
+                                         ? in_batch_order<Path>
+                                         : std::is_same_v<typename access::memory_space, device_space>);
+  constexpr bool sorts = in_any_order<Duplicates> || Duplicates::needs_plan;
+  return !is_every_row<batch> && (is_plan<batch> || Path::sorts || (sorts && !adds_by_position));
 }
 
 template <class Path, class Duplicates, class Update>
@@ -194,15 +189,13 @@ ticket update_rows(const Exec& exec, const Access& access, const Job& job, const
   using table_space = typename Access::memory_space;
   using values_space = typename Values::memory_space;
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
-  constexpr bool planned =
-      is_plan<Batch> || is_every_row<Batch> || Duplicates::needs_plan ||
-      (in_any_order<Duplicates> && !adds_by_index<path::direct, Duplicates, Exec, table_space>);
+  using call_types = row_update<Exec, Access, Job, Batch, Values>;
+  constexpr bool planned = is_every_row<Batch> || needs_plan<path::direct, Duplicates, call_types>();
   constexpr path_set candidates = paths_to<Access, asked, What, Exec, values_space, Without...>();
   // With a plan the direct path walks over mapped rows in order as well, and all rows are in order.
   constexpr bool in_order = is_every_row<Batch> || (planned && std::is_same_v<table_space, mapped_space>);
   constexpr path_set paths =
       in_order && asked::chosen_at_run_time ? candidates.without(path_set{path_kind::ordered}) : candidates;
-  using call_types = row_update<Exec, Access, Job, Batch, Values>;
   const call_types update{exec, verb, access, job, batch, values, undo};
   const path_kind best =
       choose_path<paths, What, values_space>(exec, job.table, positions_of(batch), planned);
