@@ -121,7 +121,8 @@ void write_in_place(launch_context<typename Update::exec_type>& call, const std:
   } else if constexpr (on_device && Update::access_type::is_strided &&
                        Job::template replaces_by<values_type>) {
     before_writing();
-    launch_gather(call.exec(), label, values, job.table, kernels::index_destinations{source}, n, rows.order);
+    using destinations = kernels::index_destinations<typename decltype(source)::index_type, Bounds>;
+    launch_gather(call.exec(), label, values, job.table, destinations{source}, n, rows.order);
   } else {
     launch_update<Duplicates>(call.exec(), labels, rows.job, source, n, values, rows.order);
   }
@@ -200,7 +201,7 @@ ticket update_rows(const Exec& exec, const Access& access, const Job& job, const
   const path_kind best =
       choose_path<paths, What, values_space>(exec, job.table, positions_of(batch), planned);
   return on_path<paths>(best, [&]<class Path>(Path) {
-    const algorithm chosen = choose_algorithm<Path, Duplicates>(update);
+    [[maybe_unused]] const algorithm chosen = choose_algorithm<Path, Duplicates>(update);
     if constexpr (may_search<Path, Duplicates, call_types>())
       if (chosen == algorithm::searched) return update_by_search<Path, bounds_policy, Duplicates>(update);
     if constexpr (may_write_winners<Path, Duplicates, call_types>())
