@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <ferry/policy/reduce.hpp>
-
 namespace ferry_test::policies_test {
 
 namespace path = ferry::path;
@@ -35,42 +33,6 @@ TEST_CASE("policies are found in any order and any bundle", "[policies]") {
       staged_skip_sum<policies<policies<path::staged>, policies<policies<bounds::skip>, duplicates::sum>>>);
   STATIC_CHECK(staged_skip_sum<const path::staged, bounds::skip&, const policies<duplicates::sum>&>);
   STATIC_CHECK_FALSE(staged_skip_sum<path::staged, bounds::skip>);
-}
-
-TEST_CASE("the policies of the library are policies of their concepts", "[policies]") {
-  STATIC_CHECK((ferry::BoundsPolicy<ferry::bounds::check> && ferry::BoundsPolicy<ferry::bounds::clamp> &&
-                ferry::BoundsPolicy<ferry::bounds::skip> && ferry::BoundsPolicy<ferry::bounds::unchecked>));
-  STATIC_CHECK((ferry::Policy<ferry::source_bounds<bounds::skip>> &&
-                ferry::Policy<ferry::target_bounds<bounds::skip>>));
-  STATIC_CHECK((ferry::DuplicatesPolicy<ferry::duplicates::sum> &&
-                ferry::DuplicatesPolicy<ferry::duplicates::sum_any_order> &&
-                ferry::DuplicatesPolicy<ferry::duplicates::mean> &&
-                ferry::DuplicatesPolicy<ferry::duplicates::last> &&
-                ferry::DuplicatesPolicy<ferry::duplicates::first> &&
-                ferry::DuplicatesPolicy<ferry::duplicates::assume_unique> &&
-                ferry::DuplicatesPolicy<ferry::duplicates::reject>));
-  STATIC_CHECK((ferry::NonfinitePolicy<ferry::nonfinite::keep> &&
-                ferry::NonfinitePolicy<ferry::nonfinite::skip> &&
-                ferry::NonfinitePolicy<ferry::nonfinite::reject>));
-  STATIC_CHECK((ferry::OccupancyPolicy<ferry::occupancy::full> &&
-                ferry::OccupancyPolicy<ferry::occupancy::blocks<8>> &&
-                ferry::OccupancyPolicy<ferry::occupancy::background<50>>));
-  STATIC_CHECK(
-      (ferry::OverlapPolicy<ferry::overlap::reject> && ferry::OverlapPolicy<ferry::overlap::buffer>));
-  STATIC_CHECK((ferry::PathPolicy<ferry::path::direct> && ferry::PathPolicy<ferry::path::ordered> &&
-                ferry::PathPolicy<ferry::path::staged> && ferry::PathPolicy<ferry::path::cooperative> &&
-                ferry::PathPolicy<ferry::path::peer> && ferry::PathPolicy<ferry::path::exchange> &&
-                ferry::PathPolicy<ferry::path::copy_engine> && ferry::PathPolicy<ferry::path::automatic>));
-  STATIC_CHECK((ferry::PoolingPolicy<ferry::pooling::sum> && ferry::PoolingPolicy<ferry::pooling::mean> &&
-                ferry::PoolingPolicy<ferry::pooling::max>));
-  STATIC_CHECK((ferry::ReducePolicy<ferry::reduce::in_order> && ferry::ReducePolicy<ferry::reduce::by_rank>));
-  STATIC_CHECK((ferry::RoundingPolicy<ferry::rounding::nearest> &&
-                ferry::RoundingPolicy<ferry::rounding::stochastic>));
-  STATIC_CHECK((ferry::StepCountPolicy<ferry::step_count::global> &&
-                ferry::StepCountPolicy<ferry::step_count::per_row> &&
-                ferry::StepCountPolicy<ferry::step_count::catch_up>));
-  STATIC_CHECK((ferry::MemorySpace<ferry::device_space> && ferry::MemorySpace<ferry::pinned_space> &&
-                ferry::MemorySpace<ferry::mapped_space> && ferry::MemorySpace<ferry::pageable_space>));
 }
 
 TEST_CASE("what is not asked for has the verb's default", "[policies]") {

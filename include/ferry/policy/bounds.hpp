@@ -35,6 +35,7 @@ struct check {
   }
   /// @}
 };
+static_assert(BoundsPolicy<check>);
 
 /// A negative index selects row 0, a too large one the last row.
 struct clamp {
@@ -52,6 +53,7 @@ struct clamp {
   }
   /// @}
 };
+static_assert(BoundsPolicy<clamp>);
 
 /// The position is ignored: a gather leaves its destination row unchanged, a scatter or step does not use its
 /// value.
@@ -67,6 +69,7 @@ struct skip {
   }
   /// @}
 };
+static_assert(BoundsPolicy<skip>);
 
 /// The caller promises that every index is inside. Undefined behaviour if one is not.
 struct unchecked {
@@ -81,6 +84,7 @@ struct unchecked {
   }
   /// @}
 };
+static_assert(BoundsPolicy<unchecked>);
 
 }  // namespace ferry::bounds
 

@@ -18,6 +18,7 @@ struct sum {
   static constexpr bool combines = true, needs_plan = true, forbids = false;
   /// @}
 };
+static_assert(DuplicatesPolicy<sum>);
 
 /// The values are summed in any order, so the last bits of floating-point sums differ from run to run. One
 /// value, or the sum of several, is converted to the table's element type and added to the row where it lies,
@@ -35,6 +36,7 @@ struct sum_any_order {
   static constexpr bool combines = true, needs_plan = false, forbids = false, any_order = true;
   /// @}
 };
+static_assert(DuplicatesPolicy<sum_any_order>);
 
 /// The sum divided by the number of positions; integers round towards zero.
 struct mean {
@@ -45,6 +47,7 @@ struct mean {
   static constexpr bool combines = true, needs_plan = true, forbids = false;
   /// @}
 };
+static_assert(DuplicatesPolicy<mean>);
 
 /// The value at the last position is used.
 struct last {
@@ -55,6 +58,7 @@ struct last {
   static constexpr bool combines = false, needs_plan = true, forbids = false;
   /// @}
 };
+static_assert(DuplicatesPolicy<last>);
 
 /// The value at the first position is used.
 struct first {
@@ -65,6 +69,7 @@ struct first {
   static constexpr bool combines = false, needs_plan = true, forbids = false;
   /// @}
 };
+static_assert(DuplicatesPolicy<first>);
 
 /// The caller promises that no row occurs twice, so nothing is sorted. Where one is, scatter
 /// keeps one of the values, and a verb that updates rows may mix several.
@@ -76,6 +81,7 @@ struct assume_unique {
   static constexpr bool combines = false, needs_plan = false, forbids = false;
   /// @}
 };
+static_assert(DuplicatesPolicy<assume_unique>);
 
 /// A row that occurs twice is an error: ticket::wait() throws ferry::invalid_argument, and the table is
 /// unchanged.
@@ -87,6 +93,7 @@ struct reject {
   static constexpr bool combines = false, needs_plan = true, forbids = true;
   /// @}
 };
+static_assert(DuplicatesPolicy<reject>);
 
 }  // namespace ferry::duplicates
 

@@ -19,6 +19,7 @@ struct keep {
   static constexpr bool looks = false, reports = false;
   /// @}
 };
+static_assert(NonfinitePolicy<keep>);
 
 /// The whole step is left out: weights and state are unchanged. wait() takes the step out of state.steps()
 /// and adds it to state.skipped().
@@ -30,6 +31,7 @@ struct skip {
   static constexpr bool looks = true, reports = false;
   /// @}
 };
+static_assert(NonfinitePolicy<skip>);
 
 /// The whole step is left out, and wait() throws invalid_argument with the gradients' label and the first
 /// such position, column and value.
@@ -41,5 +43,6 @@ struct reject {
   static constexpr bool looks = true, reports = true;
   /// @}
 };
+static_assert(NonfinitePolicy<reject>);
 
 }  // namespace ferry::nonfinite

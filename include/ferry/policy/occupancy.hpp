@@ -19,6 +19,7 @@ struct full {
   static constexpr std::int64_t most_blocks(std::int64_t multiprocessors) { return 4 * multiprocessors; }
   /// @}
 };
+static_assert(OccupancyPolicy<full>);
 
 /// At most `Count` blocks of 512 threads.
 template <int Count>
@@ -31,6 +32,7 @@ struct blocks {
   static constexpr std::int64_t most_blocks(std::int64_t) { return Count; }
   /// @}
 };
+static_assert(OccupancyPolicy<blocks<8>>);
 
 /// At most one block of 512 threads on each of `Percent` percent of the multiprocessors.
 template <int Percent>
@@ -47,5 +49,6 @@ struct background {
   }
   /// @}
 };
+static_assert(OccupancyPolicy<background<50>>);
 
 }  // namespace ferry::occupancy

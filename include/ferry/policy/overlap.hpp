@@ -17,6 +17,7 @@ struct reject {
   static constexpr bool buffers = false;
   /// @}
 };
+static_assert(OverlapPolicy<reject>);
 
 /// All rows are read into scratch memory of the execution space before the first is written; into page-locked
 /// memory if host threads move them.
@@ -28,5 +29,6 @@ struct buffer {
   static constexpr bool buffers = true;
   /// @}
 };
+static_assert(OverlapPolicy<buffer>);
 
 }  // namespace ferry::overlap

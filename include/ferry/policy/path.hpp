@@ -19,6 +19,7 @@ struct direct {
                         chosen_at_run_time = false;
   /// @}
 };
+static_assert(PathPolicy<direct>);
 
 /// As direct, in the order of the table's rows. A few teams each process a contiguous range of sorted rows.
 /// Serves tables beyond the reach of the device's address translation: registered host memory above about 1
@@ -33,6 +34,7 @@ struct ordered {
                         chosen_at_run_time = false;
   /// @}
 };
+static_assert(PathPolicy<ordered>);
 
 /// Host threads move rows between the table and a page-locked staging ring, which a kernel drains or fills.
 /// Occupies the calling thread.
@@ -45,6 +47,7 @@ struct staged {
                         chosen_at_run_time = false;
   /// @}
 };
+static_assert(PathPolicy<staged>);
 
 /// ordered and staged at the same time, for a table in host memory and a batch in device memory. The device
 /// takes the sorted rows from one end, host threads take them from the other, until all are taken. Serves
@@ -58,6 +61,7 @@ struct cooperative {
                         chosen_at_run_time = false;
   /// @}
 };
+static_assert(PathPolicy<cooperative>);
 
 /// For gather from a sharded_table whose shards this process holds or has opened: one kernel of the
 /// execution space reads the shards of all ranks where they lie, over the links between the devices. With a
@@ -72,6 +76,7 @@ struct peer {
   static constexpr bool reads_shards = true;
   /// @}
 };
+static_assert(PathPolicy<peer>);
 
 /// For gathers from a ferry::sharded_table: each different row of a batch comes once from its owner, and is
 /// then copied to all positions that name it. The owners read their shards on path::automatic.
@@ -84,6 +89,7 @@ struct exchange {
                         chosen_at_run_time = false, between_ranks = true;
   /// @}
 };
+static_assert(PathPolicy<exchange>);
 
 /// For copy_rows between device_space and pinned_space: the copy engines of the device move the rows, runs of
 /// neighbours at once, and no multiprocessor does. Occupies the calling thread until the copies are enqueued.
@@ -97,6 +103,7 @@ struct copy_engine {
   static constexpr bool takes_copy_engines = true;
   /// @}
 };
+static_assert(PathPolicy<copy_engine>);
 
 /// The default: the path that a rule over current_profile names for this call; see ferry::explain.
 struct automatic {
@@ -108,6 +115,7 @@ struct automatic {
                         chosen_at_run_time = true;
   /// @}
 };
+static_assert(PathPolicy<automatic>);
 
 }  // namespace ferry::path
 

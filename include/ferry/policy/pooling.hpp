@@ -18,6 +18,7 @@ struct sum {
   static constexpr bool divides = false, selects = false;
   /// @}
 };
+static_assert(PoolingPolicy<sum>);
 
 /// The default: the sum divided by the number of rows, not by the sum of their weights. Integers round
 /// towards zero.
@@ -29,6 +30,7 @@ struct mean {
   static constexpr bool divides = true, selects = false;
   /// @}
 };
+static_assert(PoolingPolicy<mean>);
 
 /// The largest element of each column. Of equal ones the first is the largest, and it alone gets the
 /// gradient. A NaN is the largest where it comes first in its bag, else it is passed over.
@@ -40,5 +42,6 @@ struct max {
   static constexpr bool divides = false, selects = true;
   /// @}
 };
+static_assert(PoolingPolicy<max>);
 
 }  // namespace ferry::pooling

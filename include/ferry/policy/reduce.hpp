@@ -19,6 +19,7 @@ struct in_order {
   static constexpr bool sums_locally = false;
   /// @}
 };
+static_assert(ReducePolicy<in_order>);
 
 /// Each rank sums its own batch first, in the order of its positions, then the owner adds the sums in the
 /// order of the ranks. One row travels for each different row of a rank's batch, in the accumulation type of
@@ -32,5 +33,6 @@ struct by_rank {
   static constexpr bool sums_locally = true;
   /// @}
 };
+static_assert(ReducePolicy<by_rank>);
 
 }  // namespace ferry::reduce

@@ -17,6 +17,7 @@ struct nearest {
   static constexpr bool is_random = false;
   /// @}
 };
+static_assert(RoundingPolicy<nearest>);
 
 /// To one of the two neighbours, with probabilities whose expected value is the exact one. Changes too small
 /// for the format are therefore kept on average. Above the largest number of the format it rounds to nearest,
@@ -30,5 +31,6 @@ struct stochastic {
   static constexpr bool is_random = true;
   /// @}
 };
+static_assert(RoundingPolicy<stochastic>);
 
 }  // namespace ferry::rounding

@@ -19,6 +19,7 @@ struct global {
   static constexpr bool counts_rows = false, catches_up = false;
   /// @}
 };
+static_assert(StepCountPolicy<global>);
 
 /// Each row counts the steps of its own, in 4 bytes per row. Otherwise as global.
 struct per_row {
@@ -29,6 +30,7 @@ struct per_row {
   static constexpr bool counts_rows = true, catches_up = false;
   /// @}
 };
+static_assert(StepCountPolicy<per_row>);
 
 /// The steps that a row missed are applied first, with a gradient of zero and the options of those steps.
 /// Moments and weights decay as in dense training; the results are equal up to rounding. Each row stores the
@@ -41,5 +43,6 @@ struct catch_up {
   static constexpr bool counts_rows = true, catches_up = true;
   /// @}
 };
+static_assert(StepCountPolicy<catch_up>);
 
 }  // namespace ferry::step_count

@@ -157,7 +157,7 @@ template <class Exec, class Value, class Space>
 auto values_for_kernels(launch_context<Exec>& call, const std::string& label,
                         const array_ref<Value, Space>& values) {
   if constexpr (!is_host_exec<Exec> && std::is_same_v<Space, pageable_space>) {
-    return upload_values(call, label, values);
+    return values_on_device(call, label, values);
   } else {
     call.reads_from(values);
     return read_only(values);

@@ -61,7 +61,7 @@
 ///                             static_asserts on the policies; Gathers: of gather
 ///   require_writable()        static_asserts for verbs that write
 ///   require_decodable<Out>()  if rows are decoded: static_asserts on the elements that they become
-///   replaces_rows<Chosen, Duplicates>(exec, named, values)
+///   replaces_rows<Chosen, Duplicates>(exec, batch, values)
 ///                             if rows are encoded: scatter
 namespace ferry::detail {
 
@@ -115,16 +115,12 @@ located_job(Job, Order) -> located_job<Job, Order>;
 /// The schedule for a plan's sorted rows on path::direct and path::ordered. Over host memory few threads
 /// write, because TLB reach limits the device: a step on mapped rows takes three times as long with a full
 /// device. Over device memory all threads write at once, because few teams could not saturate it.
-template <class Path, class TableSpace>
-auto plan_order(const row_plan& plan) {
-  if constexpr (std::is_same_v<TableSpace, device_space>) {
-    (void)plan;
+template <class, class TableSpace>
+auto plan_order([[maybe_unused]] const row_plan& plan) {
+  if constexpr (std::is_same_v<TableSpace, device_space>)
     return schedule::flat{};
-  } else if constexpr (in_batch_order<Path>) {
-    return schedule::range_chunks{plan.storage()->unique_count};
-  } else {
-    return schedule::team_chunks{plan.storage()->unique_count, 0, {}};
-  }
+  else
+    return schedule::team_chunks{plan.storage()->unique_count};
 }
 
 /// Checks that kernels reach the arrays of a job, and orders the call after other work on them.
@@ -209,19 +205,13 @@ class plain_rows {
   }
 
   /// By the host's threads, out[p] = row of position p.
-  template <class Bounds, class Exec, class Named, class Out, class OutSpace>
-  void gather_by_host(launch_context<Exec>& call, const Named& named,
+  template <class Bounds, class Exec, class Batch, class Out, class OutSpace>
+  void gather_by_host(launch_context<Exec>& call, const Batch& batch,
                       const array_ref<Out, OutSpace>& out) const {
     wait_for_host_access(call, "ferry::gather::staged", array_, out);
     // DMA from a page-locked table may still be in flight when the verb returns.
     if constexpr (is_page_locked<Space>) call.reads_from(array_);
-    if constexpr (is_plan<Named>) {
-      gather_staged(call, array_, plan_array_for_host(call, named.storage()->row_of, named.positions()), out);
-    } else {
-      auto* rows = call.template pinned<std::int64_t>(named.rows());
-      resolve_on_host<Bounds>(call, named, array_.rows(), rows);
-      gather_staged(call, array_, rows, out);
-    }
+    gather_staged(call, array_, rows_for_host<Bounds>(call, batch, array_.rows()).rows, out);
   }
 
   template <class Path, class Exec, class Job>
@@ -268,6 +258,7 @@ struct array_access : plain_rows<typename Array::value_type, typename Array::mem
   template <class Exec, class Chosen, bool = false>
   static consteval void require() {}
   static consteval void require_writable() { require_output<Table>(); }
+  static auto extents_of(const auto& table) { return make_ref(table); }
 };
 
 /// Tables of all kinds that verbs read, and write.
