@@ -3,7 +3,6 @@
 
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
-#include <ferry/optim/detail/state_arrays.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -80,11 +79,6 @@ auto list_fields(const Rule& rule) {
   return std::pair(list, count);
 }
 
-/// The initial value of a field in elements of the state. Throws invalid_argument for one that would be 0 or
-/// infinite.
-template <class StateType>
-StateType initial_value(std::string_view rule, const field_facts& field);
-
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label, device home,
@@ -93,7 +87,7 @@ state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::ar
   (void)active_fields(rule);
   state<Rule, StateType, Space> values;
   const auto [list, count] = list_fields(rule);
-  values.make_fields(Rule::name, {list.data(), count}, label, home, rows, width);
+  values.make_fields({list.data(), count}, label, home, rows, width);
   return values;
 }
 

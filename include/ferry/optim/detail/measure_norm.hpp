@@ -176,27 +176,19 @@ class norm_job {
     return (count + kernels::sum_block - 1) / kernels::sum_block * kernels::sum_lanes;
   }
 
-  /// Memory for the sums of a level, of either type.
-  template <class Sum>
-  [[nodiscard]] Sum* level(int parity) const {
-    return static_cast<Sum*>(static_cast<void*>(sums_[parity]));
-  }
-
   template <class Terms>
   void sum(const Terms& terms) {
-    using sum_type = typename Terms::sum_type;
     if (terms.count == 0) return;
     const std::string& label = call_.label("squares");
     std::int64_t count = lanes_of(terms.count);
-    int parity = 0;
-    launch(call_.exec(), label, count, kernels::sum_lane<Terms>{terms, level<sum_type>(0)});
-    for (; count > kernels::sum_lanes; parity = 1 - parity) {
-      const kernels::lower_sums<sum_type> lower{level<sum_type>(parity), count};
+    int level = 0;
+    launch(call_.exec(), label, count, kernels::sum_lane<Terms>{terms, sums_[level]});
+    for (; count > kernels::sum_lanes; level = 1 - level) {
+      const kernels::lower_sums lower{sums_[level], count};
       count = lanes_of(count);
-      launch(call_.exec(), label, count,
-             kernels::sum_lane<kernels::lower_sums<sum_type>>{lower, level<sum_type>(1 - parity)});
+      launch(call_.exec(), label, count, kernels::sum_lane<kernels::lower_sums>{lower, sums_[1 - level]});
     }
-    launch(call_.exec(), label, 1, kernels::add_total<sum_type>{level<sum_type>(parity), count, total_});
+    launch(call_.exec(), label, 1, kernels::add_total{sums_[level], count, total_});
   }
 
   launch_context<Exec>& call_;

@@ -84,13 +84,6 @@ KOKKOS_FORCEINLINE_FUNCTION scaled_moment<Compute> add_to_moment(Compute& moment
 
 namespace ferry::kernels {
 
-/// True if the sums of an update are sums of squares, see ferry::RowOptimizer.
-template <class Update>
-inline constexpr bool sums_squares = false;
-template <class Update>
-  requires requires { requires Update::sums_squares; }
-inline constexpr bool sums_squares<Update> = true;
-
 /// N sums of squares over a row, each total[s] * unit[s]^2.
 template <class Compute, int N>
 struct row_squares {
@@ -98,10 +91,10 @@ struct row_squares {
   Compute unit[N];
 };
 
-/// Sums the squares of the numbers that measure(column, count, part) sets, as `measure` of Walk::sums. A row
-/// whose sums overflow or are very small is summed once more, its numbers divided by the unit. So other rows
-/// cost little more and keep their bits, and the order is that of row_sum_order in both passes. A `measure`
-/// that takes the inverse units as a fourth argument divides itself: GCC would copy plain numbers by memcpy.
+/// Sums the squares of the numbers that measure(column, count, part, inverse) sets, as `measure` of Walk::sums
+/// does, and divides by the units. A row whose sums overflow or are very small is summed once more, in
+/// another unit. So other rows cost little more and keep their bits, and the order is that of row_sum_order
+/// in both passes.
 template <class Tile, class Compute, int N, class Walk, class Measure>
 KOKKOS_FORCEINLINE_FUNCTION row_squares<Compute, N> squares_of(const Walk& walk, const Measure& measure) {
   row_squares<Compute, N> squares;
@@ -110,15 +103,7 @@ KOKKOS_FORCEINLINE_FUNCTION row_squares<Compute, N> squares_of(const Walk& walk,
   for (bool rescaled = false;; rescaled = true) {
     const auto sums =
         walk.template sums<N>([&](std::int64_t column, int count, Compute(&part)[N][Tile::elements]) {
-          // The unit 1 leaves the bits.
-          if constexpr (std::is_invocable_v<const Measure&, std::int64_t, int, decltype(part),
-                                            decltype(inverse)&>) {
-            measure(column, count, part, inverse);
-          } else {
-            measure(column, count, part);
-            for (int s = 0; s < N; ++s)
-              for (int e = 0; e < live<Tile>(count); ++e) part[s][e] *= inverse[s];
-          }
+          measure(column, count, part, inverse);  // the unit 1 leaves the bits
           for (int s = 0; s < N; ++s)
             for (int e = 0; e < live<Tile>(count); ++e) part[s][e] *= part[s][e];
         });

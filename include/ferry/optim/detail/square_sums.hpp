@@ -47,9 +47,7 @@ struct square_ranges {
   }
 };
 
-/// Adds x^2. The square of a float or of 16 bits is exact in double, and their sums do not overflow.
-KOKKOS_FORCEINLINE_FUNCTION void add_square(double& sum, double x) { sum += x * x; }
-/// With one rounding.
+/// Adds x^2, rounded once.
 KOKKOS_FORCEINLINE_FUNCTION void add_square(square_ranges& sum, double x) {
   const double size = Kokkos::fabs(x);
   if (size > square_ranges::limit) {
@@ -62,27 +60,22 @@ KOKKOS_FORCEINLINE_FUNCTION void add_square(square_ranges& sum, double x) {
     sum.middle = Kokkos::fma(x, x, sum.middle);
   }
 }
-KOKKOS_FORCEINLINE_FUNCTION void add_sum(double& sum, double term) { sum += term; }
-KOKKOS_FORCEINLINE_FUNCTION void add_sum(square_ranges& sum, const square_ranges& term) { sum.add(term); }
-KOKKOS_FORCEINLINE_FUNCTION void add_sum(square_ranges& sum, double term) { sum.middle += term; }
-
-/// The sum of squares of elements of a type.
-template <class T>
-using sum_of_squares = std::conditional_t<sizeof(T) <= 2 || std::is_same_v<T, float>, double, square_ranges>;
 
 /// Squares of a dense array.
 template <class T>
 struct dense_squares {
-  using sum_type = sum_of_squares<T>;
-
   const T* values;
   std::int64_t stride;
   detail::fast_divisor width;
   std::int64_t count;
 
-  KOKKOS_FUNCTION void add(sum_type& sum, std::int64_t i) const {
+  KOKKOS_FUNCTION void add(square_ranges& sum, std::int64_t i) const {
     const std::int64_t row = width.quotient(i);
-    add_square(sum, convert<double>(values[row * stride + i - row * width.divisor()]));
+    const auto value = convert<double>(values[row * stride + i - row * width.divisor()]);
+    if constexpr (sizeof(T) <= 2 || std::is_same_v<T, float>)
+      sum.middle += value * value;  // exact, and in the middle or 0
+    else
+      add_square(sum, value);
   }
 };
 
@@ -100,7 +93,7 @@ struct combined_squares {
   const std::int64_t* segment_begin;
   const std::int64_t* unique_count;
 
-  KOKKOS_FUNCTION void add(sum_type& sum, std::int64_t i) const {
+  KOKKOS_FUNCTION void add(square_ranges& sum, std::int64_t i) const {
     const std::int64_t segment = width.quotient(i);
     if (segment >= *unique_count) return;
     const std::int64_t column = i - segment * width.divisor();
@@ -112,29 +105,24 @@ struct combined_squares {
 };
 
 /// Sums of a lower level.
-template <class Sum>
 struct lower_sums {
-  using sum_type = Sum;
-
-  const Sum* values;
+  const square_ranges* values;
   std::int64_t count;
 
-  KOKKOS_FUNCTION void add(Sum& sum, std::int64_t i) const { add_sum(sum, values[i]); }
+  KOKKOS_FUNCTION void add(square_ranges& sum, std::int64_t i) const { sum.add(values[i]); }
 };
 
 template <class Terms>
 struct sum_lane {
-  using sum_type = typename Terms::sum_type;
-
   Terms terms;
-  sum_type* sums;
+  square_ranges* sums;
 
-  static std::int64_t bytes_each() { return sum_depth * sizeof(sum_type); }
+  static std::int64_t bytes_each() { return sum_depth * sizeof(square_ranges); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t block = i / sum_lanes;
     const std::int64_t begin = block * sum_block + i - block * sum_lanes;
-    sum_type sum{};
+    square_ranges sum;
     for (std::int64_t k = 0; k < sum_depth && begin + k * sum_lanes < terms.count; ++k)
       terms.add(sum, begin + k * sum_lanes);
     sums[i] = sum;
@@ -142,17 +130,16 @@ struct sum_lane {
 };
 
 /// The last level: one thread adds the few sums that are left to *total.
-template <class Sum>
 struct add_total {
-  const Sum* sums;
+  const square_ranges* sums;
   std::int64_t count;
   square_ranges* total;
 
-  static std::int64_t bytes_each() { return sum_block * sizeof(Sum); }
+  static std::int64_t bytes_each() { return sum_block * sizeof(square_ranges); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t) const {
     square_ranges sum = *total;
-    for (std::int64_t i = 0; i < count; ++i) add_sum(sum, sums[i]);
+    for (std::int64_t i = 0; i < count; ++i) sum.add(sums[i]);
     *total = sum;
   }
 };

@@ -9,26 +9,32 @@
 #include <type_traits>
 #include <utility>
 
-/// Step schedules: which steps a row is given. A step schedule defines for a row of the table:
-///   of(row)          the update of the present step
-///   entry_of(row)    its part that comes from memory, if rows have one, and
-///   at_entry(entry)  the update with that part
-///   last_step(row)   the last step applied to the row, if `catches_up`; from it
-///   missed(last)     the number of steps that the row missed
-///   at(last, j)      the update of the j-th missed step
-///   taken(row)       records that the row has been given the step, if `counts_rows`
+/// Step schedules: which steps a row is given. A step schedule defines
+///   update, entry        the types of an update, and of the part of a row's update that comes from memory
+///   entry_of(row)        that part
+///   at(entry)            the update of the present step
+///   taken(row)           records that the row has been given the step, if `counts_rows`
+/// and if `catches_up`
+///   last_step(row)       the last step applied to the row; from it
+///   missed(last)         the number of steps that the row missed
+///   missed_update(last, j)
+///                        the update of the j-th missed step
+///   before_rest(last)    the number of missed steps before the first question whether elements are dormant
+///   question(last, j)    the options for a question at the j-th
 namespace ferry::kernels {
 
 /// One update for all rows.
 template <class Update>
 struct global_schedule {
   using update = Update;
+  struct entry {};
   static constexpr bool counts_rows = false;
   static constexpr bool catches_up = false;
 
   Update now;
 
-  KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
+  KOKKOS_FORCEINLINE_FUNCTION static entry entry_of(std::int64_t) { return {}; }
+  KOKKOS_FORCEINLINE_FUNCTION const Update& at(entry) const { return now; }
 };
 
 /// Updates that are their own terms, see per_row_schedule.
@@ -45,6 +51,7 @@ template <class Options, class Terms>
 struct per_row_schedule {
   using update =
       std::remove_cvref_t<decltype(std::declval<const Options&>().at(std::declval<const Terms&>()))>;
+  using entry = Terms;
   static constexpr bool counts_rows = true;
   static constexpr bool catches_up = false;
 
@@ -53,62 +60,44 @@ struct per_row_schedule {
   std::int64_t last;
   std::uint32_t* counts;
 
-  KOKKOS_FORCEINLINE_FUNCTION decltype(auto) of(std::int64_t row) const { return at_entry(entry_of(row)); }
   KOKKOS_FORCEINLINE_FUNCTION const Terms& entry_of(std::int64_t row) const {
     const auto count = static_cast<std::int64_t>(counts[row]);
     return terms[count < last ? count : last];
   }
-  KOKKOS_FORCEINLINE_FUNCTION decltype(auto) at_entry(const Terms& entry) const { return options.at(entry); }
+  KOKKOS_FORCEINLINE_FUNCTION decltype(auto) at(const Terms& entry) const { return options.at(entry); }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
 
-/// One update for all rows, after those of the steps that the row missed. `row_steps[row]` is the last step
+/// One update for all rows, after those of the steps that the row missed. `counts[row]` is the last step
 /// applied to the row. From step rest_from on, an element that `resting` leaves at rest stays at rest until
 /// the last missed step. From step steady_from on, the options are those of the last one.
 template <class Update>
-struct catch_up_schedule {
-  using update = Update;
+struct catch_up_schedule : global_schedule<Update> {
   static constexpr bool counts_rows = true;
   static constexpr bool catches_up = true;
 
-  Update now;
   Update resting;
-  const Update* origin;  ///< where the update of step 1 would lie, which the history may not have
-  std::int64_t rest_from, steady_from;
+  const Update* updates;  ///< of the steps from `first` on
+  std::int64_t first, rest_from, steady_from;
   std::int64_t step;  ///< the present step
-  std::uint32_t* row_steps;
+  std::uint32_t* counts;
 
-  /// The schedule of a history whose update of step `first` lies at `updates`.
-  static catch_up_schedule make(const Update& present, const Update& rest, const Update* updates,
-                                std::int64_t first, std::int64_t rest_step, std::int64_t steady_step,
-                                std::int64_t present_step, std::uint32_t* counts) {
-    const auto bytes = static_cast<std::uintptr_t>(first - 1) * sizeof(Update);
-    const auto* origin = reinterpret_cast<const Update*>(reinterpret_cast<std::uintptr_t>(updates) - bytes);
-    return {present, rest, origin, rest_step, steady_step, present_step, counts};
-  }
-
-  KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
-  /// The row's count.
-  KOKKOS_FORCEINLINE_FUNCTION const std::uint32_t& entry_of(std::int64_t row) const { return row_steps[row]; }
-  KOKKOS_FORCEINLINE_FUNCTION const Update& at_entry(std::uint32_t) const { return now; }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t last_step(std::int64_t row) const {
-    return static_cast<std::int64_t>(row_steps[row]);
+    return static_cast<std::int64_t>(counts[row]);
   }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t missed(std::int64_t last) const { return step - 1 - last; }
-  KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t last, std::int64_t j) const {
-    return origin[last + j];
+  KOKKOS_FORCEINLINE_FUNCTION const Update& missed_update(std::int64_t last, std::int64_t j) const {
+    return updates[last + 1 - first + j];
   }
-  /// The number of the row's missed steps before rest_from and steady_from; not positive if there are none.
-  /// @{
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_rest(std::int64_t last) const {
     return rest_from - 1 - last;
   }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_steady(std::int64_t last) const {
-    return steady_from - 1 - last;
+  /// Steps with one lr change less and less.
+  KOKKOS_FORCEINLINE_FUNCTION const Update& question(std::int64_t last, std::int64_t j) const {
+    return last + j < steady_from - 1 ? resting : missed_update(last, j);
   }
-  /// @}
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const {
-    row_steps[row] = static_cast<std::uint32_t>(step);
+    counts[row] = static_cast<std::uint32_t>(step);
   }
 };
 

@@ -165,10 +165,14 @@ struct update_job {
       const auto last = inputs.updates.count - 1;
       auto* counts = arrays.row_steps.data;
       if constexpr (StepCount::catches_up) {
-        return kernels::catch_up_schedule<update>::make(
-            rule.template coefficients<number>(step), rest->rule.template coefficients<number>(rest->first),
-            inputs.template updates_for<Exec, update>(), inputs.updates.first, rest->first, rest->steady,
-            step, counts);
+        return kernels::catch_up_schedule<update>{{rule.template coefficients<number>(step)},
+                                                  rest->rule.template coefficients<number>(rest->first),
+                                                  inputs.template updates_for<Exec, update>(),
+                                                  inputs.updates.first,
+                                                  rest->first,
+                                                  rest->steady,
+                                                  step,
+                                                  counts};
       } else if constexpr (ScheduledOptimizer<rule_type>) {
         const auto options = rule.template options<number, exact_number<Exec, double>>();
         using terms = decltype(rule.by_step().template at<number>(step));
@@ -221,39 +225,36 @@ struct update_job {
               table.data, table.row_stride(), change, inputs.findings));
     } else {
       using compute = exact_number<Exec, compute_type<Value>>;
-      const auto row_schedule = schedule<Exec, compute_type<Value>>();
-      const auto transforms = transforms_in<compute>(optimizer);
-      const auto weights = weights_of_table();
-      using weights_type = std::remove_const_t<decltype(weights)>;
-      using schedule_type = std::remove_const_t<decltype(row_schedule)>;
-      using transform_types = std::remove_const_t<decltype(transforms)>;
+      const auto updates = operation<Exec, compute_type<Value>, Fields>();
+      using operation_type = std::remove_const_t<decltype(updates)>;
       if constexpr (needs_whole_rows) {
-        kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<Value>,
-                                   weights_type, State, schedule_type, transform_types, Fields, row_fields>
-            kernel{source, values.data, values.row_stride(), values.width(), items,          weights, {}, 0,
-                   {},     0,           row_schedule,        transforms,     inputs.findings};
-        for (int f = 0; f < Fields; ++f) {
-          kernel.state[f] = arrays.state[static_cast<std::size_t>(f)].data;
-          kernel.state_stride = arrays.state[static_cast<std::size_t>(f)].row_stride();
-        }
-        for (int f = 0; f < row_fields; ++f) {
-          kernel.row_state[f] = arrays.row_state[static_cast<std::size_t>(f)].data;
-          kernel.row_state_stride = arrays.row_state[static_cast<std::size_t>(f)].row_stride();
-        }
-        return kernel;
+        using row_state = kernels::state_rows<State, row_fields>;
+        return kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<Value>,
+                                          operation_type, row_state>{source,
+                                                                     values.data,
+                                                                     values.row_stride(),
+                                                                     values.width(),
+                                                                     items,
+                                                                     updates,
+                                                                     row_state::make(arrays.row_state)};
       } else {
-        kernels::update_row<weights_type, State, schedule_type, transform_types, Fields,
-                            kernels::in_memory_of_device<Exec, TableSpace, StateSpace>>
-            operation{weights, {}, 0, row_schedule, transforms, inputs.findings};
-        for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
-          const auto& field = arrays.state[static_cast<std::size_t>(f)];
-          operation.state[f] = field.data;
-          operation.state_stride = field.row_stride();
-        }
         return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
-                                                       values.width(), operation);
+                                                       values.width(), updates);
       }
     }
+  }
+  /// The step on one row.
+  template <class Exec, class Compute, int Fields>
+  [[nodiscard]] auto operation() const {
+    const auto weights = weights_of_table();
+    const auto row_schedule = schedule<Exec, Compute>();
+    const auto transforms = transforms_in<exact_number<Exec, Compute>>(optimizer);
+    return kernels::update_row<std::remove_const_t<decltype(weights)>, State,
+                               std::remove_const_t<decltype(row_schedule)>,
+                               std::remove_const_t<decltype(transforms)>, Fields,
+                               kernels::in_memory_of_device<Exec, TableSpace, StateSpace>>{
+        weights, kernels::state_rows<State, Fields>::make(arrays.state), row_schedule, transforms,
+        inputs.findings};
   }
 
   /// The kernel that records which rows have been given the step, if rows count.
