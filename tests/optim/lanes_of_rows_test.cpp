@@ -2,7 +2,6 @@
 #include "support/lanes_of_threads.hpp"
 #include "support/random.hpp"
 
-#include <ferry/optim/detail/step_schedule.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/device.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/field.hpp>
+#include <ferry/optim/rules/adagrad.hpp>
+#include <ferry/optim/rules/adam.hpp>
+#include <ferry/optim/rules/sgd.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/quantized/rowwise_int8_tensor.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/half.hpp>
 
@@ -21,9 +26,44 @@
 #include <type_traits>
 #include <utility>
 
-namespace ferry::optim {
+/// The steps that the library holds, see plan/detail/prebuilt.hpp.
+namespace ferry::detail {
 
-namespace detail {
+template <class Rule>
+inline constexpr bool is_prebuilt_rule =
+    (is_any_of<Rule, optim::sgd, optim::adagrad, optim::adam, optim::rowwise_adagrad>);
+
+template <class State, class Rule, class Space>
+inline constexpr bool is_prebuilt_state_type = false;
+template <class Rule, class Space>
+inline constexpr bool is_prebuilt_state_type<optim::state<Rule, float, Space>, Rule, Space> =
+    is_prebuilt_rule<Rule>;
+
+/// True if the library holds the step: a table of float, and its state in the same space.
+template <class Chosen, class Exec, class Rule, class Table, class State, class Named, class Grads>
+inline constexpr bool is_prebuilt_step = false;
+template <class Chosen, class Exec, class Rule, class Space, class State, class Named, class Grads>
+inline constexpr bool
+    is_prebuilt_step<Chosen, Exec, Rule, const array_ref<float, Space>, State, const Named&, const Grads> =
+        (is_prebuilt_call<Exec, Chosen> && is_prebuilt_table<array_ref<float, Space>> &&
+         is_prebuilt_state_type<State, Rule, Space> && is_prebuilt_index<Named> &&
+         is_prebuilt_batch<Grads, const float>);
+
+}  // namespace ferry::detail
+
+namespace ferry::optim::detail {
+
+/// state_of() of the library.
+template <class Rule, class StateType, class Space>
+state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
+                                             device home, std::int64_t rows, std::int64_t width);
+
+/// True if the library holds state_of().
+template <class Rule, class StateType, class Space>
+inline constexpr bool is_prebuilt_state =
+    (device_backend<Rule>::library_has_verbs && ferry::detail::is_prebuilt_rule<Rule> &&
+     std::is_same_v<StateType, float> &&
+     ferry::detail::is_any_of<Space, device_space, pinned_space, mapped_space>);
 
 /// Sets all elements of a new array of rows on `home`. Blocks until they are set. For elements of state,
 /// counters of rows and bytes of records.
@@ -119,7 +159,9 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
   }
 }
 
-}  // namespace detail
+}  // namespace ferry::optim::detail
+
+namespace ferry::optim {
 
 /// The state that `rule` needs for `table`, with its initial values.
 ///

@@ -87,8 +87,8 @@ namespace ferry::detail {
 
 /// A step under step_count::catch_up of which kernels take the missed steps alone.
 template <class Rule, class T, class Space, class State>
-using catch_up_job = update_job<T, Space, typename State::value_type, typename State::memory_space, Rule,
-                                step_count::catch_up, rounding::nearest, nonfinite::keep>;
+using catch_up_job = update_job<array_ref<T, Space>, State, Rule,
+                                step_policies<step_count::catch_up, rounding::nearest, nonfinite::keep>>;
 
 template <class Exec, class Rule, class T, class Space, class State>
 consteval void require_catch_up() {

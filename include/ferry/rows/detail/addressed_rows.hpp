@@ -206,7 +206,7 @@ struct addressed_count {
     const auto place = rows.find(kernel.source, item);
     if (place.row < 0) return;
     Kernel moved = kernel;
-    if (rows.moves(place)) shift_counters(moved.schedule, rows.counter_shift(place));
+    if (rows.moves(place)) shift_counters(moved.operation.schedule, rows.counter_shift(place));
     moved(item);
   }
 };
