@@ -207,6 +207,12 @@ struct scheduled_update {
   }
 };
 
+/// The coefficients() of such a rule.
+template <class Compute, class Rule>
+auto coefficients_at(const Rule& rule, std::int64_t step) {
+  return rule.template options<Compute>().at(rule.by_step().template at<Compute>(step));
+}
+
 /// The terms of Adam's family: the bias corrections 1 - b1^step and 1 - b2^step, or the root of the second.
 template <class First, class Second, bool Rooted = false>
 struct correction_terms {

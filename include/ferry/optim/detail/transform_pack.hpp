@@ -4,6 +4,7 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -65,14 +66,12 @@ template <class... Transforms>
 struct transform_pack;
 
 template <>
-struct transform_pack<> {
-  static constexpr bool is_empty = true;
+struct transform_pack<> : optim::transform_defaults {
   static constexpr int clip_norms = 0;
   static constexpr int norm_limits = 0;
   static constexpr bool allows_catch_up = true;
   static constexpr bool changes = false;
 
-  KOKKOS_FORCEINLINE_FUNCTION static bool takes(std::int64_t) { return true; }
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION static Compute before_norm(const Compute& g) {
     return g;
@@ -81,15 +80,10 @@ struct transform_pack<> {
   KOKKOS_FORCEINLINE_FUNCTION static Compute gradient(const Compute& g, const Compute&) {
     return g;
   }
-  template <class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION static Compute changed(const Compute&, const Compute& after, std::int64_t) {
-    return after;
-  }
 };
 
 template <class First, class... Rest>
 struct transform_pack<First, Rest...> {
-  static constexpr bool is_empty = false;
   static constexpr int clip_norms = transform_pack<Rest...>::clip_norms + (First::clips_norm ? 1 : 0);
   static constexpr int norm_limits = transform_pack<Rest...>::norm_limits + (First::limits_norm ? 1 : 0);
   static constexpr bool allows_catch_up = First::allows_catch_up && transform_pack<Rest...>::allows_catch_up;
@@ -208,13 +202,17 @@ void require_optimizer(const char* verb, const Rule& optimizer, const Table& tab
              parts::transforms_in(optimizer));
 }
 
-/// Checks the options of a rule and of its transforms for a step that is computed in Compute.
+/// Checks the options of a rule and of its transforms for a step that is computed in Compute. The library's
+/// rules have ranges(), from which check_in_float() follows.
 template <class Compute, class Rule>
 void require_options_in(const Rule& optimizer) {
   if constexpr (std::is_same_v<Compute, float>) {
     using parts = optim::detail::transforms_of<Rule>;
     const auto check = [](const auto& part) {
-      if constexpr (requires { part.check_in_float(); }) part.check_in_float();
+      if constexpr (requires { part.check_in_float(); })
+        part.check_in_float();
+      else if constexpr (requires { optim::require_options_in_float(part.name, part.ranges()); })
+        optim::require_options_in_float(part.name, part.ranges());
     };
     check(parts::rule_in(optimizer));
     std::apply([&](const auto&... transform) { (check(transform), ...); }, parts::transforms_in(optimizer));

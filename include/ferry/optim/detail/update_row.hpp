@@ -201,7 +201,7 @@ struct update_row {
     catch_up(tile, row, count);
     // A reference on the host, so that the values shared by all rows stay in registers.
     const std::conditional_t<Tile::host, const update&, const update> now = schedule.at(tile.entry);
-    if constexpr (Transforms::is_empty) {
+    if constexpr (std::is_empty_v<Transforms>) {
       apply_tile<Fields>(now, tile, gradient, count);
     } else {
       Compute step_gradient[Tile::elements];

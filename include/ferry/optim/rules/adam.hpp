@@ -83,11 +83,11 @@ struct adam {
             Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return coefficients_at<Compute>(*this, step);
   }
-  void check() const { require_options(name, adam_options(*this)); }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
+  void check() const { require_options(name, ranges()); }
   /// @}
 };
 
@@ -161,11 +161,11 @@ struct adamw {
             Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return coefficients_at<Compute>(*this, step);
   }
-  void check() const { require_options(name, adam_options(*this)); }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
+  void check() const { require_options(name, ranges()); }
   /// @}
 };
 
@@ -229,11 +229,11 @@ struct sparse_adam {
             Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return coefficients_at<Compute>(*this, step);
   }
-  void check() const { require_options(name, adam_options(*this)); }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
+  void check() const { require_options(name, ranges()); }
   /// @}
 };
 
