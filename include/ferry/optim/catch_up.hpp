@@ -14,25 +14,19 @@ namespace ferry {
 
 namespace detail {
 
-/// Only rounding policies are accepted.
-template <class T, class Chosen>
-consteval void require_catch_up_policies() {
-  require_policies<Chosen, false, false, true>();
-  static_assert(!(Chosen::template names<path_category> || Chosen::template names<step_count_category> ||
-                  Chosen::template names<nonfinite_category>),
-                "ferry: catch_up takes no policy but rounding::nearest or rounding::stochastic.");
-  static_assert(
-      !Chosen::template get<rounding_category, rounding::nearest>::is_random || !std::is_floating_point_v<T>,
-      "ferry: rounding::stochastic is for tables of half_t or bhalf_t; weights of float and double are not rounded to a narrower format.");
-}
-
 template <class Chosen, class Exec, class Rule, class T, class Space, class State>
 ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table,
                      State& state) {
   using state_space = typename State::memory_space;
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
   require_catch_up<Exec, Rule, T, Space, State>();
-  require_catch_up_policies<T, Chosen>();
+  require_policies<Chosen, false, false, true>();
+  static_assert(!(Chosen::template names<path_category> || Chosen::template names<step_count_category> ||
+                  Chosen::template names<nonfinite_category>),
+                "ferry: catch_up takes no policy but rounding::nearest or rounding::stochastic.");
+  static_assert(
+      !rounding_policy::is_random || !std::is_floating_point_v<T>,
+      "ferry: rounding::stochastic is for tables of half_t or bhalf_t; weights of float and double are not rounded to a narrower format.");
   require_dense_rows("catch_up", table);
   require_optimizer("catch_up", optimizer, table);
   launch_context<Exec> call(exec, "catch_up");

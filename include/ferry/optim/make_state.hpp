@@ -11,6 +11,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -82,15 +83,12 @@ tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& cloc
 /// Rows, width and label of the table that a state is made for.
 template <class Table>
 auto described(const Table& table) {
-  ferry::detail::require_rows<Table>();
-  return make_ref(table);
-}
-template <class Table>
-  requires requires { typename Table::quantization; }
-auto described(const Table& table) {
-  auto reference = make_ref(ferry::detail::stored(table));
-  reference.extents[1] = static_cast<std::int64_t>(table.width());
-  return reference;
+  if constexpr (requires { typename Table::quantization; }) {
+    return ferry::detail::numbers_of(table);
+  } else {
+    ferry::detail::require_rows<Table>();
+    return make_ref(table);
+  }
 }
 
 /// The default element type of a table's state, and the table's memory space.

@@ -45,14 +45,6 @@ namespace ferry::optim {
 /// The state of an optimizer for one table: a rows x width tensor per active field of the rule, a rows x 1
 /// tensor per row field, and the number of steps taken. Made by make_state; move-only. The fields have
 /// torch.optim's names. They may be read and written between steps, to save and restore training.
-///
-///   steps()      number of steps taken; a step with bad indices is taken back by its wait()
-///   set_steps()  for a restored state; under step_count::catch_up it marks all rows as up to date
-///   skipped()    number of steps that nonfinite::skip left out, of those waited for
-///   seed()       seed of rounding::stochastic
-///   set_seed()   sets it
-///   row_steps()  one std::uint32_t per row: its steps under step_count::per_row, the last step applied to it
-///                under step_count::catch_up; empty before the first step under such a policy
 template <Optimizer Rule, class T, MemorySpace Space>
 class state : public step_counted<Rule, Space> {
  public:

@@ -148,18 +148,21 @@ transform_pack<First, Rest...> pack_transforms(const First& first, const Rest&..
 /// The memory spaces of the arrays that transforms read, and the execution spaces that reach them.
 namespace ferry::detail {
 
+template <class Transform>
+inline constexpr bool reads_array = requires {
+  typename Transform::memory_space;
+};
+template <class Transform>
+consteval auto space_in() {
+  if constexpr (reads_array<Transform>)
+    return std::type_identity<typename Transform::memory_space>{};
+  else
+    return std::type_identity<pageable_space>{};
+}
 /// The memory space of the array that a transform reads; pageable memory for a transform that reads none.
 template <class Transform>
-struct space_of_transform {
-  using type = pageable_space;
-  static constexpr bool reads_pageable = false;
-};
-template <class Transform>
-  requires requires { typename Transform::memory_space; }
-struct space_of_transform<Transform> {
-  using type = typename Transform::memory_space;
-  static constexpr bool reads_pageable = std::is_same_v<type, pageable_space>;
-};
+using space_of_transform = typename decltype(space_in<Transform>())::type;
+
 template <class Rule>
 struct transform_spaces {
   static constexpr bool on_host = true;
@@ -171,12 +174,12 @@ template <class Rule, class... Transforms>
 struct transform_spaces<optim::chain<Rule, Transforms...>> {
   /// True if host threads can run the steps.
   static constexpr bool on_host =
-      ((space_of_transform<Transforms>::type::is_host_accessible || device_is_host<Transforms>)&&...);
+      ((space_of_transform<Transforms>::is_host_accessible || device_is_host<Transforms>)&&...);
   /// True if transforms read pageable memory, which a device may not reach.
-  static constexpr bool any_pageable = (space_of_transform<Transforms>::reads_pageable || ...);
+  static constexpr bool any_pageable =
+      ((reads_array<Transforms> && std::is_same_v<space_of_transform<Transforms>, pageable_space>) || ...);
   template <class Exec>
-  static constexpr bool reached_by =
-      (may_dereference<Exec, typename space_of_transform<Transforms>::type>() && ...);
+  static constexpr bool reached_by = (may_dereference<Exec, space_of_transform<Transforms>>() && ...);
 };
 
 /// Checks the options of a transform and the extents of its arrays.
@@ -185,7 +188,7 @@ void require_transform(const char* verb, const Transform& transform, const Table
   transform.check();
   transform.for_each_array([&](const auto& array) {
     static_assert(std::is_same_v<typename std::remove_cvref_t<decltype(array)>::memory_space,
-                                 typename space_of_transform<Transform>::type>,
+                                 space_of_transform<Transform>>,
                   "ferry: a transform that reads an array needs the name of its memory_space.");
     if (array.rows() != table.rows() || array.width() != 1)
       throw invalid_argument(joined("ferry::", verb, ": ", Transform::name, " was given ", array.describe(),

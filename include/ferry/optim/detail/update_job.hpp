@@ -253,10 +253,9 @@ struct update_job {
     const auto weights = weights_of_table();
     const auto row_schedule = schedule<Exec, Compute>();
     const auto transforms = transforms_in<exact_number<Exec, Compute>>(optimizer);
-    return kernels::update_row<
-        std::remove_const_t<decltype(weights)>, state_element, std::remove_const_t<decltype(row_schedule)>,
-        std::remove_const_t<decltype(transforms)>, Fields,
-        kernels::in_memory_of_device<Exec, typename Table::memory_space, typename State::memory_space>>{
+    return kernels::update_row<std::remove_const_t<decltype(weights)>, state_element,
+                               std::remove_const_t<decltype(row_schedule)>,
+                               std::remove_const_t<decltype(transforms)>, Fields>{
         weights, kernels::state_rows<state_element, Fields>::make(arrays.state), row_schedule, transforms,
         inputs.findings};
   }

@@ -6,7 +6,6 @@
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -107,15 +106,9 @@ struct catch_up_schedule : global_schedule<Update> {
   }
 };
 
-/// True if the device of an execution space has the memory of some spaces.
-template <class Exec, class... Space>
-inline constexpr bool in_memory_of_device =
-    !ferry::detail::is_host_exec<Exec> && !(Space::is_host_accessible || ...);
-
 /// One optimizer step on a row: weights and `Fields` state arrays in one pass; an operation of apply_rows.
 /// The rule's apply is pure: it takes one weight, its gradient and its state, in the type Compute.
-/// InDevice: a device takes the step, in its own memory.
-template <class Weights, class State, class Schedule, class Transforms, int Fields, bool InDevice = false>
+template <class Weights, class State, class Schedule, class Transforms, int Fields>
 struct update_row {
   using weights = Weights;
   using update = typename Schedule::update;
@@ -169,12 +162,6 @@ struct update_row {
   KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& tile, std::int64_t row, std::int64_t column,
                                         int count) const {
     if (!transforms.takes(row)) return;
-    // The loads may be issued behind that of the gradient, which waits for another one.
-    if constexpr (InDevice && catches_up) {
-      using backend = device_backend<Compute>;
-      backend::prefetch(table.data + row_offset<Tile>(row, table.stride) + column);
-      for (int f = 0; f < Fields; ++f) backend::prefetch(state.template row<Tile>(f, row) + column);
-    }
     tile.entry = schedule.entry_of(row);
     table.template load<Tile>(tile.weight, row, column, count);
     state.load(tile, row, column, count);
