@@ -22,17 +22,18 @@
 namespace ferry::optim::detail {
 
 template <class T, MemorySpace Space>
-void fill_new(const ferry::detail::array_ref<T, Space>& array, [[maybe_unused]] device home, T value) {
+void fill_new(const ferry::detail::array_ref<T, Space>& array, [[maybe_unused]] device placement, T value) {
   if constexpr (std::is_same_v<Space, device_space>)
-    ferry::detail::fill(ferry::detail::own_instance_on<Kokkos::DefaultExecutionSpace>(home.id), array, value);
+    ferry::detail::fill(ferry::detail::own_instance_on<Kokkos::DefaultExecutionSpace>(placement.id), array,
+                        value);
   else
     ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, array, value);
 }
 
 template <class T, MemorySpace Space>
-tensor<T, Space> filled(const std::string& label, device home, std::span<const std::size_t> extents,
+tensor<T, Space> filled(const std::string& label, device placement, std::span<const std::size_t> extents,
                         T value) {
-  tensor<T, Space> array(label, home, extents);
+  tensor<T, Space> array(label, placement, extents);
   fill_new(make_ref(array), array.device(), value);
   return array;
 }

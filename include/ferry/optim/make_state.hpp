@@ -57,7 +57,7 @@ namespace ferry::optim::detail {
 /// state_of() of the library.
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
-                                             device home, std::int64_t rows, std::int64_t width);
+                                             device placement, std::int64_t rows, std::int64_t width);
 
 /// True if the library holds state_of().
 template <class Rule, class StateType, class Space>
@@ -66,17 +66,17 @@ inline constexpr bool is_prebuilt_state =
      std::is_same_v<StateType, float> &&
      ferry::detail::is_any_of<Space, device_space, pinned_space, mapped_space>);
 
-/// Sets all elements of a new array of rows on `home`. Blocks until they are set. For elements of state,
+/// Sets all elements of a new array of rows on `placement`. Blocks until they are set. For elements of state,
 /// counters of rows and bytes of records.
 template <class T, MemorySpace Space>
-void fill_new(const ferry::detail::array_ref<T, Space>& array, device home, T value);
+void fill_new(const ferry::detail::array_ref<T, Space>& array, device placement, T value);
 
 /// Counters of a table's rows, all equal to the step number of the state.
 template <class Rule, class Space, class Table>
 tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& clock, const Table& table,
-                                          device home) {
+                                          device placement) {
   const auto rows = static_cast<std::size_t>(table.rows());
-  return filled<std::uint32_t, Space>(table.label + "::row_steps", home, {&rows, 1},
+  return filled<std::uint32_t, Space>(table.label + "::row_steps", placement, {&rows, 1},
                                       static_cast<std::uint32_t>(clock.steps));
 }
 
@@ -119,19 +119,19 @@ auto list_fields(const Rule& rule) {
 
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
 template <class Rule, class StateType, class Space>
-state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label, device home,
-                                       std::int64_t rows, std::int64_t width) {
+state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label,
+                                       device placement, std::int64_t rows, std::int64_t width) {
   rule.check();
   (void)active_fields(rule);
   state<Rule, StateType, Space> values;
   const auto [list, count] = list_fields(rule);
-  values.make_fields({list.data(), count}, label, home, rows, width);
+  values.make_fields({list.data(), count}, label, placement, rows, width);
   return values;
 }
 
-/// make_state for a state on `home`; no device means that of Kokkos.
+/// make_state for a state on `placement`; no device means that of Kokkos.
 template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount>
-[[nodiscard]] auto make_state_on(device home, const Rule& rule, const Table& table, StepCount) {
+[[nodiscard]] auto make_state_on(device placement, const Rule& rule, const Table& table, StepCount) {
   using plain_rule = rule_of<Rule>;
   static_assert(ferry::detail::DescribesRule<plain_rule>,
                 "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
@@ -146,13 +146,14 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
     const auto like = described(table);
     auto values = [&] {
       if constexpr (is_prebuilt_state<plain_rule, StateType, Space>)
-        return prebuilt_state<plain_rule, StateType, Space>(plain, like.label, home, like.rows(),
+        return prebuilt_state<plain_rule, StateType, Space>(plain, like.label, placement, like.rows(),
                                                             like.width());
       else
-        return state_of<plain_rule, StateType, Space>(plain, like.label, home, like.rows(), like.width());
+        return state_of<plain_rule, StateType, Space>(plain, like.label, placement, like.rows(),
+                                                      like.width());
     }();
     if constexpr (StepCount::counts_rows)
-      values.clock()->count_rows(StepCount::name, row_counters(*values.clock(), like, home));
+      values.clock()->count_rows(StepCount::name, row_counters(*values.clock(), like, placement));
     return values;
   }
 }

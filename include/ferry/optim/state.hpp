@@ -24,7 +24,8 @@ namespace ferry::optim::detail {
 /// A new tensor with all elements set to `value`. Blocks until they are set. For elements of state and
 /// counters of rows.
 template <class T, MemorySpace Space>
-tensor<T, Space> filled(const std::string& label, device home, std::span<const std::size_t> extents, T value);
+tensor<T, Space> filled(const std::string& label, device placement, std::span<const std::size_t> extents,
+                        T value);
 
 /// The initial value of a field in elements of the state. Throws invalid_argument for one that would be 0 or
 /// infinite.
@@ -116,7 +117,7 @@ class state : public step_counted<Rule, Space> {
   /// Makes the active ones of `facts` for a table of rows x width elements, with their initial values. For
   /// make_state.
   void make_fields(std::span<const detail::field_facts> facts, const ferry::detail::array_label& table,
-                   device home, std::int64_t rows, std::int64_t width) {
+                   device placement, std::int64_t rows, std::int64_t width) {
     std::size_t row_field = 0;
     for (const detail::field_facts& fact : facts) {
       const T value = detail::initial_value<T>(Rule::name, fact);
@@ -124,7 +125,7 @@ class state : public step_counted<Rule, Space> {
       const std::array<std::size_t, 2> extents{static_cast<std::size_t>(rows),
                                                static_cast<std::size_t>(fact.per_row ? 1 : width)};
       named_tensor member{fact.name,
-                          detail::filled<T, Space>(table + "::" + fact.name, home, extents, value)};
+                          detail::filled<T, Space>(table + "::" + fact.name, placement, extents, value)};
       if (fact.per_row)
         row_fields_.at(row_field++) = std::move(member);
       else

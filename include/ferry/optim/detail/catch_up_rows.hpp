@@ -52,7 +52,7 @@ struct missed_steps {
     if constexpr (!rests && !decays) {
       run(tile, 0, missed);
     } else {
-      std::int64_t j = schedule.before_rest(row_step);
+      std::int64_t j = schedule.before_questions(row_step);
       j = j < 0 ? 0 : j < missed ? j : missed;
       run(tile, 0, j);
       std::int64_t end[Tile::elements] = {};  // of dormancy

@@ -106,7 +106,7 @@ class coefficient_history {
   /// that it leaves at rest stays at rest.
   struct last_span {
     std::int64_t first;
-    std::int64_t steady;  ///< since when lr has not changed, either
+    std::int64_t same_lr;  ///< since when lr has not changed, either
     Rule rule;
   };
   /// The source of the updates of missed steps; all that a file needs to keep.

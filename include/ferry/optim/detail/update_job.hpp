@@ -183,7 +183,7 @@ struct update_job {
             inputs.template updates_for<Exec, update>(),
             inputs.updates.first,
             last_options->first,
-            last_options->steady,
+            last_options->same_lr,
             step,
             counts};
       } else if constexpr (ScheduledOptimizer<rule_type>) {

@@ -24,7 +24,7 @@
 ///   missed(last)         the number of steps that the row missed
 ///   missed_update(last, j)
 ///                        the update of the j-th missed step
-///   before_rest(last)    the number of missed steps before the first question whether elements are dormant
+///   before_questions(last)    the number of missed steps before the first question whether elements are dormant
 ///   question(last, j)    the options for a question at the j-th
 namespace ferry::kernels {
 
@@ -74,16 +74,16 @@ struct per_row_schedule {
 };
 
 /// One update for all rows, after those of the steps that the row missed. `counts[row]` is the last step
-/// applied to the row. From step rest_from on, an element that `resting` leaves at rest stays at rest until
-/// the last missed step. From step steady_from on, the options are those of the last one.
+/// applied to the row. From step question_from on, an element that `bound` leaves at rest stays at rest until
+/// the last missed step. From step same_lr_from on, the options are those of the last one.
 template <class Update>
 struct catch_up_schedule : global_schedule<Update> {
   static constexpr bool counts_rows = true;
   static constexpr bool catches_up = true;
 
-  Update resting;
+  Update bound;
   const Update* updates;  ///< of the steps from `first` on
-  std::int64_t first, rest_from, steady_from;
+  std::int64_t first, question_from, same_lr_from;
   std::int64_t step;  ///< the present step
   std::uint32_t* counts;
 
@@ -94,12 +94,12 @@ struct catch_up_schedule : global_schedule<Update> {
   KOKKOS_FORCEINLINE_FUNCTION const Update& missed_update(std::int64_t last, std::int64_t j) const {
     return updates[last + 1 - first + j];
   }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_rest(std::int64_t last) const {
-    return rest_from - 1 - last;
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_questions(std::int64_t last) const {
+    return question_from - 1 - last;
   }
   /// Steps with one lr change less and less.
   KOKKOS_FORCEINLINE_FUNCTION const Update& question(std::int64_t last, std::int64_t j) const {
-    return last + j < steady_from - 1 ? resting : missed_update(last, j);
+    return last + j < same_lr_from - 1 ? bound : missed_update(last, j);
   }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const {
     counts[row] = static_cast<std::uint32_t>(step);

@@ -156,7 +156,14 @@ struct update_whole_rows {
   template <class Walk>
   KOKKOS_FORCEINLINE_FUNCTION void update_one(const row_segment& segment, const Walk& walk) const {
     if (segment.row < 0 || !operation.transforms.takes(segment.row)) return;
-    row_numbers row = numbers_of(segment);
+    row_numbers row;
+    row.segment = segment;
+    row.rule = operation.schedule.at(operation.schedule.entry_of(segment.row));
+    row.weights_of_row = operation.table.row(segment.row, width);
+    row.gradient_factor = row.weight_factor = Compute(1);
+    row.fields[0] = Compute(0);
+    for (int f = 0; f < RowState::fields; ++f)
+      row.fields[f] = convert<Compute>(*row_state.template row<single_tile>(f, segment.row));
     if constexpr (has_wide_tiles) {
       update_tiles<one_tile>(row, walk.over_one_tile());
     } else {
@@ -164,19 +171,6 @@ struct update_whole_rows {
         if (walk.in_one_tile()) return update_tiles<one_tile>(row, walk.over_one_tile());
       update_tiles<many_tiles>(row, walk);
     }
-  }
-
-  KOKKOS_FORCEINLINE_FUNCTION row_numbers numbers_of(const row_segment& segment) const {
-    row_numbers row;
-    row.segment = segment;
-    row.rule = operation.schedule.at(operation.schedule.entry_of(segment.row));
-    row.weights_of_row = operation.table.row(segment.row, width);
-    row.gradient_factor = Compute(1);
-    row.weight_factor = Compute(1);
-    row.fields[0] = Compute(0);
-    for (int f = 0; f < RowState::fields; ++f)
-      row.fields[f] = convert<Compute>(*row_state.template row<single_tile>(f, segment.row));
-    return row;
   }
 
   /// The step of a row, on kept or recomputed tiles.

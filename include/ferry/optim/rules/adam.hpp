@@ -123,28 +123,31 @@ struct adamw {
     static constexpr bool by_lanes = true;
 
     Compute keep;
-    adam::update<Compute> rest;
+    adam::update<Compute> adam_step;
 
     KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
       weight *= keep;
-      rest.apply_decayed(gradient, weight, state);
+      adam_step.apply_decayed(gradient, weight, state);
     }
     KOKKOS_FUNCTION bool at_rest(Compute weight, const auto& state) const {
-      return keep == Compute(1) && rest.at_rest(weight, state);
+      return keep == Compute(1) && adam_step.at_rest(weight, state);
     }
     KOKKOS_FUNCTION void decay_state(auto& state, std::int64_t steps) const {
-      rest.decay_state(state, steps);
+      adam_step.decay_state(state, steps);
     }
     template <int N>
     KOKKOS_FUNCTION std::int64_t decay_phase(Compute weight, const Compute (&state)[N],
                                              std::int64_t steps) const {
       const Compute& square = state[N > 2 ? 2 : 1];
       if (keep == Compute(1) || !(square >= state[1])) return 0;
-      return optim::decay_phase<Compute>({rest.step_size, state[0], square, rest.beta1, rest.beta2, rest.eps},
-                                         weight, keep, steps);
+      return optim::decay_phase<Compute>(
+          {adam_step.step_size, state[0], square, adam_step.beta1, adam_step.beta2, adam_step.eps}, weight,
+          keep, steps);
     }
     KOKKOS_FORCEINLINE_FUNCTION void decay_weight(auto& weight) const { weight *= keep; }
-    KOKKOS_FUNCTION void set_step(const auto& lr, const terms<Compute>& step) { rest.set_step(lr, step); }
+    KOKKOS_FUNCTION void set_step(const auto& lr, const terms<Compute>& step) {
+      adam_step.set_step(lr, step);
+    }
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
