@@ -41,8 +41,9 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
     if (table.width() != 0)
       launch_caught_up<rounding_policy>(call, kernel_exec, label, job, kernels::identity{}, table.rows(),
                                         table, true);
-    launch(kernel_exec, call.label("count"), table.rows(),
-           kernels::set_row_steps{clock.row_steps.data(), static_cast<std::uint32_t>(clock.steps)});
+    launch_fill(kernel_exec, call.label("count"),
+                fill_target<std::uint32_t>{clock.row_steps.data(), table.rows(), 1, 1},
+                kernels::constant_value<std::uint32_t>{static_cast<std::uint32_t>(clock.steps)});
   };
   bool on_exec = true;
   if constexpr (!is_host_exec<Exec> &&

@@ -3,13 +3,13 @@
 
 #include <ferry/error.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/catch_up_rows.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/detail/update_job.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/rows/detail/fill_elements.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
@@ -69,16 +69,6 @@ struct caught_up_rows {
     out.template store<Tile>(tile.weight, source.position(item), column, count);
     if (in_place) operation.state.store(tile, row, column, count);
   }
-};
-
-/// Marks all rows as up to date with the step.
-struct set_row_steps {
-  std::uint32_t* row_steps;
-  std::uint32_t step;
-
-  static std::int64_t bytes_each() { return sizeof(std::uint32_t); }
-
-  KOKKOS_FUNCTION void operator()(std::int64_t row) const { row_steps[row] = step; }
 };
 
 }  // namespace ferry::kernels

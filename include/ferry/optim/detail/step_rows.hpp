@@ -100,8 +100,8 @@ void require_fields(const char* verb, const optim::detail::field_names& needed, 
 }
 /// @}
 
-/// One step of a state: checks, counters, rollback, whatever the table is. Nothing of the state changes before
-/// count(), and nothing throws after the step is enqueued. Policies: a step_policies.
+/// One step of a state: its checks, counters and rollback. Nothing of the state changes before count(), and
+/// nothing throws after the step is enqueued. Policies: a step_policies.
 template <class Policies, class Rule, class State, class Table>
 class step_call {
  public:

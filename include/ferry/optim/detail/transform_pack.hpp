@@ -91,10 +91,10 @@ struct transform_pack<First, Rest...> {
   static constexpr bool changes = changes_weights<First>() || transform_pack<Rest...>::changes;
 
   First first;
-  transform_pack<Rest...> others;
+  transform_pack<Rest...> tail;
 
   KOKKOS_FORCEINLINE_FUNCTION bool takes(std::int64_t row) const {
-    return first.takes(row) && others.takes(row);
+    return first.takes(row) && tail.takes(row);
   }
   /// The gradient as input of the transform that clips its norm.
   template <class Compute>
@@ -102,25 +102,25 @@ struct transform_pack<First, Rest...> {
     if constexpr (First::clips_norm)
       return g;
     else
-      return others.before_norm(first.gradient(g));
+      return tail.before_norm(first.gradient(g));
   }
   /// The gradient as input of the rule, scaled by the factor of the transform that clips its norm.
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION Compute gradient(const Compute& g, const Compute& factor) const {
     if constexpr (First::clips_norm)
-      return others.gradient(g * factor, factor);
+      return tail.gradient(g * factor, factor);
     else
-      return others.gradient(first.gradient(g), factor);
+      return tail.gradient(first.gradient(g), factor);
   }
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION Compute changed(const Compute& before, const Compute& after,
                                               std::int64_t row) const {
-    return others.changed(before, first.changed(before, after, row), row);
+    return tail.changed(before, first.changed(before, after, row), row);
   }
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION Compute gradient_factor(const Compute& squares, const Compute& unit) const {
     if constexpr (!First::clips_norm)
-      return others.gradient_factor(squares, unit);
+      return tail.gradient_factor(squares, unit);
     else if constexpr (requires { first.gradient_factor(squares, unit); })
       return first.gradient_factor(squares, unit);
     else
@@ -129,7 +129,7 @@ struct transform_pack<First, Rest...> {
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION Compute weight_factor(const Compute& squares, const Compute& unit) const {
     if constexpr (!First::limits_norm)
-      return others.weight_factor(squares, unit);
+      return tail.weight_factor(squares, unit);
     else if constexpr (requires { first.weight_factor(squares, unit); })
       return first.weight_factor(squares, unit);
     else
@@ -139,8 +139,8 @@ struct transform_pack<First, Rest...> {
 
 inline transform_pack<> pack_transforms() { return {}; }
 template <class First, class... Rest>
-transform_pack<First, Rest...> pack_transforms(const First& first, const Rest&... others) {
-  return {first, pack_transforms(others...)};
+transform_pack<First, Rest...> pack_transforms(const First& first, const Rest&... tail) {
+  return {first, pack_transforms(tail...)};
 }
 
 }  // namespace ferry::kernels

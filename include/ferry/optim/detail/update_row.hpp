@@ -24,7 +24,8 @@
 ///   missed(last)         the number of steps that the row missed
 ///   missed_update(last, j)
 ///                        the update of the j-th missed step
-///   before_questions(last)    the number of missed steps before the first question whether elements are dormant
+///   before_questions(last)
+///                        the number of missed steps before the first question whether elements are dormant
 ///   question(last, j)    the options for a question at the j-th
 namespace ferry::kernels {
 

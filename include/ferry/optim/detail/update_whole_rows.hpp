@@ -17,9 +17,9 @@
 
 namespace ferry::kernels {
 
-/// The tiles of a row during a step by a kernel that has advance<From, To>(tile, row, column, count). If Keeps,
-/// a lane has one tile alone, which stays in registers and enters each phase once; else each walk computes
-/// the tiles from memory.
+/// The tiles of a row during a step by a kernel that has advance<From, To>(tile, row, column, count). If
+/// Keeps, a lane has one tile alone, which stays in registers and enters each phase once; else each walk
+/// computes the tiles from memory.
 template <class Tile, bool Keeps, auto Unread>
 struct tiles_of_row {
   Tile current;
