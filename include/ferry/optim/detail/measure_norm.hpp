@@ -28,6 +28,28 @@ class grad_total;
 
 }  // namespace ferry::optim
 
+namespace ferry::kernels {
+
+/// values *= *factor, in double, rounded once. One thread per element.
+template <class T>
+struct scale_values {
+  T* values;
+  std::int64_t stride;
+  detail::fast_divisor width;
+  const double* factor;
+
+  static std::int64_t bytes_each() { return 2 * sizeof(T); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (*factor == 1.0) return;
+    const std::int64_t row = width.quotient(i);
+    T& value = values[row * stride + i - row * width.divisor()];
+    value = convert<T>(convert<double>(value) * *factor);
+  }
+};
+
+}  // namespace ferry::kernels
+
 namespace ferry::detail {
 
 /// Checks that a verb of the execution space may use the plan of an argument of grad_norm.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/optim/detail/apply_tile.hpp>
-#include <ferry/optim/detail/catch_up_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
@@ -10,6 +9,7 @@
 
 #include <Kokkos_Macros.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -104,6 +104,49 @@ struct catch_up_schedule : global_schedule<Update> {
   }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const {
     counts[row] = static_cast<std::uint32_t>(step);
+  }
+};
+
+/// The fields of a state, of one kind: with an element for each weight, or for each row.
+template <class State, int Fields>
+struct state_rows {
+  using value_type = State;
+  static constexpr int fields = Fields;
+  static constexpr int room = Fields == 0 ? 1 : Fields;
+
+  State* data[room];
+  std::int64_t stride;
+
+  /// Arrays: those of a step, of which the first Fields are in use.
+  template <class Arrays>
+  static state_rows make(const Arrays& arrays) {
+    state_rows rows{};
+    for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
+      rows.data[f] = arrays[static_cast<std::size_t>(f)].data;
+      rows.stride = arrays[static_cast<std::size_t>(f)].row_stride();
+    }
+    return rows;
+  }
+
+  /// See addressed_rows.hpp.
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    for (int f = 0; f < Fields; ++f) visit(data[f]);
+  }
+  template <class Tile>
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION State* row(int f, std::int64_t row) const {
+    return data[f] + row_offset<Tile>(row, stride);
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void load(row_tile<Compute, Tile, Fields>& tile, std::int64_t row_number,
+                                        std::int64_t column, int count) const {
+    for (int f = 0; f < Fields; ++f) load_tile<Tile>(tile.field[f], row<Tile>(f, row_number) + column, count);
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void store(const row_tile<Compute, Tile, Fields>& tile, std::int64_t row_number,
+                                         std::int64_t column, int count) const {
+    for (int f = 0; f < Fields; ++f)
+      store_tile<Tile>(tile.field[f], row<Tile>(f, row_number) + column, count);
   }
 };
 

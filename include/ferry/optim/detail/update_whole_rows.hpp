@@ -3,7 +3,7 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/apply_tile.hpp>
-#include <ferry/optim/detail/row_squares.hpp>
+#include <ferry/optim/detail/square_sums.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/quantized/detail/quantized_weights.hpp>
 #include <ferry/rows/detail/combine.hpp>

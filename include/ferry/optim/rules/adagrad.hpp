@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/rule.hpp>
+#include <ferry/optim/detail/square_sums.hpp>
 
 namespace ferry::optim {
 
