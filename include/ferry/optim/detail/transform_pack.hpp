@@ -164,12 +164,7 @@ template <class Transform>
 using space_of_transform = typename decltype(space_in<Transform>())::type;
 
 template <class Rule>
-struct transform_spaces {
-  static constexpr bool on_host = true;
-  static constexpr bool any_pageable = false;
-  template <class Exec>
-  static constexpr bool reached_by = true;
-};
+struct transform_spaces : transform_spaces<optim::chain<Rule>> {};
 template <class Rule, class... Transforms>
 struct transform_spaces<optim::chain<Rule, Transforms...>> {
   /// True if host threads can run the steps.
@@ -182,27 +177,23 @@ struct transform_spaces<optim::chain<Rule, Transforms...>> {
   static constexpr bool reached_by = (may_dereference<Exec, space_of_transform<Transforms>>() && ...);
 };
 
-/// Checks the options of a transform and the extents of its arrays.
-template <class Transform, class Table>
-void require_transform(const char* verb, const Transform& transform, const Table& table) {
-  transform.check();
-  transform.for_each_array([&](const auto& array) {
-    static_assert(std::is_same_v<typename std::remove_cvref_t<decltype(array)>::memory_space,
-                                 space_of_transform<Transform>>,
-                  "ferry: a transform that reads an array needs the name of its memory_space.");
-    if (array.rows() != table.rows() || array.width() != 1)
-      throw invalid_argument(joined("ferry::", verb, ": ", Transform::name, " was given ", array.describe(),
-                                    ", but needs one number for each row of ", table.describe()));
-  });
-}
-
-/// Checks the options of a rule and of its transforms, which `table` as a whole must fit.
+/// Checks the options of a rule and of its transforms, which `table` as a whole must fit, and their arrays.
 template <class Rule, class Table>
 void require_optimizer(const char* verb, const Rule& optimizer, const Table& table) {
   using parts = optim::detail::transforms_of<Rule>;
+  const auto require = [&]<class Transform>(const Transform& transform) {
+    transform.check();
+    transform.for_each_array([&](const auto& array) {
+      static_assert(std::is_same_v<typename std::remove_cvref_t<decltype(array)>::memory_space,
+                                   space_of_transform<Transform>>,
+                    "ferry: a transform that reads an array needs the name of its memory_space.");
+      if (array.rows() != table.rows() || array.width() != 1)
+        throw invalid_argument(joined("ferry::", verb, ": ", Transform::name, " was given ", array.describe(),
+                                      ", but needs one number for each row of ", table.describe()));
+    });
+  };
   parts::rule_in(optimizer).check();
-  std::apply([&](const auto&... transform) { (require_transform(verb, transform, table), ...); },
-             parts::transforms_in(optimizer));
+  std::apply([&](const auto&... transform) { (require(transform), ...); }, parts::transforms_in(optimizer));
 }
 
 /// Checks the options of a rule and of its transforms for a step that is computed in Compute. The library's

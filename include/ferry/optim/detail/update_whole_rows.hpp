@@ -55,11 +55,10 @@ template <class Compute, class Tile, class Duplicates, class Source, class Value
 struct update_whole_rows {
   using update = typename Operation::update;
   using weights = typename Operation::weights;
-  using transform_pack = decltype(Operation::transforms);
+  using transforms = decltype(Operation::transforms);
   static constexpr bool measures = ferry::detail::SumsRows<update>;
   static constexpr bool needs_scales = has_block_scales<weights>;
-  static constexpr bool clips_norm = transform_pack::clip_norms != 0,
-                        limits_norm = transform_pack::norm_limits != 0;
+  static constexpr bool clips_norm = transforms::clip_norms != 0, limits_norm = transforms::norm_limits != 0;
 
   Source source;
   const Value* values;
