@@ -33,7 +33,7 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
   if (!may_be_behind("catch_up", state, table)) return call.finish();
   call.refuse_capture("but catching up ends a history on the host; do it before the capture");
   auto& clock = *state.clock();
-  const auto arrays = arrays_for_catch_up(state);
+  const auto arrays = arrays_for_catch_up("catch_up", state, table);
   const catch_up_job<Rule, T, Space, State> job{table,     arrays,          state.fields(),
                                                 optimizer, clock.steps + 1, state.clock()};
   const std::string label = "ferry::catch_up";
@@ -95,7 +95,7 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
 
   launch_context<Exec> call(exec, "gather");
   call.refuse_capture(counts_each_step);
-  const auto arrays = arrays_for_catch_up(state);
+  const auto arrays = arrays_for_catch_up("gather", state, rows);
   const catch_up_job<Rule, value, space, State> job{
       rows, arrays, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
   require_direct_reach("gather", exec, out);

@@ -92,26 +92,23 @@ consteval void require_catch_up() {
                 "ferry: this rule, or one of its transforms, can't be combined with step_count::catch_up.");
 }
 
-/// True if rows may have missed steps. Throws if the state counts by another policy or belongs to another
-/// table.
+/// True if rows may have missed steps. Throws if the state counts by another policy.
 template <class State, class Table>
-bool may_be_behind(const char* verb, State& state, const Table& table) {
+bool may_be_behind(const char* verb, const State& state, const Table& table) {
   const auto& clock = *state.clock();
   if (clock.row_policy.empty()) return false;  // no step under catch_up yet
   if (clock.row_policy != step_count::catch_up::name)
     throw invalid_argument(joined("ferry::", verb, ": the rows of '", table.label, "' count their steps by ",
                                   clock.row_policy, ", so there is nothing to catch up with"));
-  require_made_for(verb, make_ref(state.clock()->row_steps), table, 1);
-  for (int f = 0; f < state.fields(); ++f) require_made_for(verb, state.field_ref(f), table, table.width());
   return true;
 }
 
-/// The arrays of a state for a catch_up_job.
-template <class State>
-auto arrays_for_catch_up(State& state) {
-  step_arrays<typename State::value_type, typename State::memory_space> arrays;
-  for (int f = 0; f < state.fields(); ++f) arrays.state[static_cast<std::size_t>(f)] = state.field_ref(f);
+/// The arrays of a state for a catch_up_job. Throws if the state belongs to another table.
+template <class State, class Table>
+auto arrays_for_catch_up(const char* verb, State& state, const Table& table) {
+  auto arrays = checked_arrays(verb, state, table);
   arrays.row_steps = make_ref(state.clock()->row_steps);
+  require_made_for(verb, arrays.row_steps, table, 1);
   return arrays;
 }
 

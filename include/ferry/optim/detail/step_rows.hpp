@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/concepts/argument.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/optim/detail/update_job.hpp>
@@ -27,15 +28,10 @@
 /// The path of step from its arguments to update_rows.
 namespace ferry::detail {
 
-template <class T>
-inline constexpr bool is_chain = false;
-template <class Rule, class... Transforms>
-inline constexpr bool is_chain<optim::chain<Rule, Transforms...>> = true;
-
 template <class Rule, class StateRule>
 consteval void require_step_rule() {
   static_assert(
-      Optimizer<Rule> || is_chain<Rule>,
+      is_optimizer_argument<Rule>,
       "ferry: step needs an optimizer rule, ferry::optim::adam say, or ferry::optim::chain of one.");
   static_assert(std::is_same_v<optim::detail::rule_of<Rule>, StateRule>,
                 "ferry: step needs the state that make_state made for this optimizer, not for another one.");
@@ -100,6 +96,23 @@ void require_fields(const char* verb, const optim::detail::field_names& needed, 
 }
 /// @}
 
+/// The arrays of a state that was made for the table.
+template <class State, class Table>
+auto checked_arrays(const char* verb, State& state, const Table& table) {
+  step_arrays<typename State::value_type, typename State::memory_space> arrays;
+  for (int f = 0; f < state.fields(); ++f) {
+    auto& field = arrays.state[static_cast<std::size_t>(f)];
+    field = state.field_ref(f);
+    require_made_for(verb, field, table, table.width());
+  }
+  for (int f = 0; f < State::row_fields; ++f) {
+    auto& field = arrays.row_state[static_cast<std::size_t>(f)];
+    field = state.row_field_ref(f);
+    require_made_for(verb, field, table, 1);
+  }
+  return arrays;
+}
+
 /// One step of a state: its checks, counters and rollback. Nothing of the state changes before count(), and
 /// nothing throws after the step is enqueued. Policies: a step_policies.
 template <class Policies, class Rule, class State, class Table>
@@ -131,16 +144,7 @@ class step_call {
     const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
     require_optimizer(verb, optimizer, table);
     require_options_in<typename job_type::template compute_type<Value>>(optimizer);
-    for (int f = 0; f < fields_; ++f) {
-      auto& field = arrays_.state[static_cast<std::size_t>(f)];
-      field = state.field_ref(f);
-      require_made_for(verb, field, table, table.width());
-    }
-    for (int f = 0; f < State::row_fields; ++f) {
-      auto& field = arrays_.row_state[static_cast<std::size_t>(f)];
-      field = state.row_field_ref(f);
-      require_made_for(verb, field, table, 1);
-    }
+    arrays_ = checked_arrays(verb, state, table);
     require_fields(verb, optim::detail::active_fields(rule), state, rule.name, table.label);
     clock_->require_policy(verb, step_count::name, table.label);
   }
