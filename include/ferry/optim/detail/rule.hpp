@@ -210,7 +210,7 @@ struct scheduled_update {
 
 /// The coefficients() of such a rule.
 template <class Compute, class Rule>
-auto coefficients_at(const Rule& rule, std::int64_t step) {
+auto update_at(const Rule& rule, std::int64_t step) {
   return rule.template options<Compute>().at(rule.by_step().template at<Compute>(step));
 }
 

@@ -74,7 +74,7 @@ struct adagrad {
   }
   template <class Compute>
   [[nodiscard]] auto coefficients(std::int64_t step) const {
-    return coefficients_at<Compute>(*this, step);
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const {
     return std::array{learning_rate(lr), not_negative("lr_decay", lr_decay, float_range::any),

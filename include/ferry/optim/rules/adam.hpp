@@ -92,7 +92,7 @@ struct adam {
   }
   template <class Compute>
   [[nodiscard]] auto coefficients(std::int64_t step) const {
-    return coefficients_at<Compute>(*this, step);
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const { return adam_options(*this); }
   void check() const { require_options(name, ranges()); }
@@ -146,7 +146,7 @@ struct adamw {
   }
   template <class Compute>
   [[nodiscard]] auto coefficients(std::int64_t step) const {
-    return coefficients_at<Compute>(*this, step);
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const { return adam_options(*this); }
   void check() const { require_options(name, ranges()); }
@@ -214,7 +214,7 @@ struct sparse_adam {
   }
   template <class Compute>
   [[nodiscard]] auto coefficients(std::int64_t step) const {
-    return coefficients_at<Compute>(*this, step);
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const { return adam_options(*this); }
   void check() const { require_options(name, ranges()); }

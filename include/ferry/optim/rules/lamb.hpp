@@ -84,7 +84,7 @@ struct lamb {
   }
   template <class Compute>
   [[nodiscard]] auto coefficients(std::int64_t step) const {
-    return coefficients_at<Compute>(*this, step);
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const { return adam_options(*this); }
   void check() const { require_options(name, ranges()); }
@@ -228,7 +228,7 @@ struct partial_rowwise_adam {
   }
   template <class Compute>
   [[nodiscard]] auto coefficients(std::int64_t step) const {
-    return coefficients_at<Compute>(*this, step);
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const { return adam_options(*this); }
   void check() const { require_options(name, ranges()); }

@@ -64,7 +64,7 @@ struct adamax {
   }
   template <class Compute>
   [[nodiscard]] auto coefficients(std::int64_t step) const {
-    return coefficients_at<Compute>(*this, step);
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const { return adam_options(*this); }
   void check() const { require_options(name, ranges()); }
@@ -184,7 +184,7 @@ struct nadam {
   }
   template <class Compute>
   [[nodiscard]] auto coefficients(std::int64_t step) const {
-    return coefficients_at<Compute>(*this, step);
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const { return adam_options(*this); }
   void check() const {

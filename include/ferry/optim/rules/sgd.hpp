@@ -175,7 +175,7 @@ struct asgd {
   }
   template <class Compute>
   [[nodiscard]] auto coefficients(std::int64_t step) const {
-    return coefficients_at<Compute>(*this, step);
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const {
     return std::array{learning_rate(lr), not_negative("lambd", lambd, float_range::any),
