@@ -73,8 +73,7 @@ void check_packets(std::mt19937_64& random) {
     index_report findings{};
     unsigned int raised = 0;
     const kernels::find_nonfinite<T, Elements> kernel{
-        source.content.data(),
-        static_cast<std::int64_t>(source.stride),
+        source.content.data(), static_cast<std::int64_t>(source.stride),
         ferry::detail::fast_divisor(static_cast<std::int64_t>(width / packet)),
         report_writer{&findings, &raised}};
     for (std::int64_t i = items; i-- > 0;) kernel(i);
