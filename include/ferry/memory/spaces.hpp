@@ -18,6 +18,7 @@ struct device_space {
   static constexpr bool is_device_mapped = true;
   /// @}
 };
+static_assert(MemorySpace<device_space>);
 
 /// Page-locked host memory of exactly the requested size. DMA engines reach it at full speed; kernels reach
 /// it through small device pages.
@@ -30,6 +31,7 @@ struct pinned_space {
   static constexpr bool is_device_mapped = true;
   /// @}
 };
+static_assert(MemorySpace<pinned_space>);
 
 /// Host memory that is mapped into the device's address space with large device pages. Kernels dereference it
 /// at the speed of the link for tables of any size.
@@ -42,6 +44,7 @@ struct mapped_space {
   static constexpr bool is_device_mapped = true;
   /// @}
 };
+static_assert(MemorySpace<mapped_space>);
 
 /// Ordinary host memory. A device reaches it through a page-locked staging ring. Where the machine lets the
 /// device dereference it, which is queried at run time, path::direct works too.
@@ -54,5 +57,6 @@ struct pageable_space {
   static constexpr bool is_device_mapped = false;
   /// @}
 };
+static_assert(MemorySpace<pageable_space>);
 
 }  // namespace ferry

@@ -3,8 +3,8 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/optim/make_state.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>

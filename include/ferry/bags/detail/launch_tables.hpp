@@ -4,8 +4,8 @@
 #include <ferry/bags/detail/bag_plan.hpp>
 #include <ferry/bags/detail/each_table.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/optim/detail/step_call.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/row_plan.hpp>

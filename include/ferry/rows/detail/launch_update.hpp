@@ -134,7 +134,6 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
   const auto kernel_of = [&]<class Tile>(Tile) {
     return job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
   };
-  bool counted = false;
   if (values.width() == 0) {
   } else if constexpr (is_host_exec<Exec>) {
     const auto kernel = kernel_of(kernels::host_tile{});
@@ -147,10 +146,7 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
         launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
       }
     if (!wide) {
-      auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
-      if constexpr (Job::catches_up && std::is_same_v<Order, schedule::flat> &&
-                    requires { kernel.blocks_at_once; })
-        counted = kernel.operation.counts_by(kernel.per_item());
+      const auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
       launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
     }
   } else {
@@ -158,9 +154,8 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
     launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
   }
   if constexpr (Job::counts_rows)
-    if (!counted)
-      launch(exec, labels.count, schedule::each{}, items, 1,
-             job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
+    launch(exec, labels.count, schedule::each{}, items, 1,
+           job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
 }
 
 /// Reports rows that a plan names more than once.

@@ -248,9 +248,10 @@ struct sharded_tables_step
     using state_type = typename State::state_type::shard_type;
     using rule_type = decltype(rule_of_shard(rule, *table.parts().front(), *state.begin(), rank));
     // Gradients have been scanned before.
-    using call_type =
-        step_call<count_policy, typename chosen::template get<rounding_category, rounding::nearest>,
-                  nonfinite::keep, rule_type, element, space, state_type>;
+    using call_type = step_call<
+        step_policies<count_policy, typename chosen::template get<rounding_category, rounding::nearest>,
+                      nonfinite::keep>,
+        rule_type, state_type, array_ref<element, space>>;
     call_type::template require_types<Exec, Value, sum>();
     std::vector<rule_type> rules;
     std::vector<array_ref<element, space>> shards;
