@@ -98,8 +98,8 @@ void read_array(const Exec& exec, const file& source, const stored_array& stored
     if (!is_stored_as(stored.elements, dtype_of<T>())) fill.converter = converter_of<T>(stored.elements);
   if constexpr (Turns)
     if (needs_transposed(stored, array))
-      return stream_in<true>(exec, array_ref<T, Space>{transposed(array), array.data}, fill);
-  stream_in<Strided>(exec, array, fill);
+      return stream<true>(exec, array_ref<T, Space>{transposed(array), array.data}, fill);
+  stream<Strided>(exec, array, fill);
 }
 
 /// Throws invalid_argument unless the array has the extents of the file's.
