@@ -60,18 +60,20 @@ bool begin_batch(launch_context<Exec>& call, row_cache& cache, const std::shared
 }
 
 template <ExecutionSpace Exec>
-void add_cached_array(launch_context<Exec>& call, row_cache& cache, cached_array&& entry,
-                      const array_note& array, access_tracker& accesses) {
+void add_backing_array(launch_context<Exec>& call, row_cache& cache, const untyped_array& array) {
+  if (cache.find(array) != nullptr) return;
+  access_tracker& accesses = *array.shape.accesses;
+  cached_array entry(array, array.shape.width() * static_cast<std::int64_t>(array.element_bytes));
   call.refuse_capture(
       "but the rows of this state are not in device memory yet, and each launch would load them again; step "
       "with it once before the capture");
   cache.arrays.reserve(cache.arrays.size() + 1);
-  const std::string label(array.label);
+  const std::string label(array.shape.label);
   entry.allocate(label, cache.memory.slots);
   end_exchange(call, cache);
   use_slots(call, cache, true);  // an instance of another device is refused before anything changes
   if (!accesses.attach_cache(label))
-    throw invalid_argument("ferry::" + std::string(call.verb()) + ": " + array.describe() +
+    throw invalid_argument("ferry::" + std::string(call.verb()) + ": " + array.note().describe() +
                            " is a backing array of another cached_table");
   cache.arrays.push_back(std::move(entry));
   try {
@@ -90,8 +92,7 @@ void add_cached_array(launch_context<Exec>& call, row_cache& cache, cached_array
   template void flush_rows(launch_context<EXEC>&, row_cache&);                                              \
   template void reload_rows(launch_context<EXEC>&, row_cache&);                                             \
   template bool begin_batch(launch_context<EXEC>&, row_cache&, const std::shared_ptr<plan_storage>&, bool); \
-  template void add_cached_array(launch_context<EXEC>&, row_cache&, cached_array&&, const array_note&,      \
-                                 access_tracker&);
+  template void add_backing_array(launch_context<EXEC>&, row_cache&, const untyped_array&);
 FERRY_FOR_SPACES_OF_DEVICE(FERRY_CACHES_OF)
 #undef FERRY_CACHES_OF
 

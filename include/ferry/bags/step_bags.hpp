@@ -76,12 +76,7 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const Access& access, St
 
 /// True if step_bags trains a kind of table: of quantized rows those in records.
 template <class Table>
-consteval bool has_trained_bags() {
-  if constexpr (HasWritableRows<Table>)
-    return !is_coded_weights<typename step_table<table_access<Table>>::type>;
-  else
-    return !is_quantized<Table> || is_codes<Table>;
-}
+inline constexpr bool has_trained_bags = !is_coded_weights<typename step_table<step_access<Table>>::type>;
 
 /// step_on_bags, with the addresser of the table.
 template <class Bag, class Exec, class Rule, class Table, class State, class Indices, class Offsets,
@@ -89,16 +84,11 @@ template <class Bag, class Exec, class Rule, class Table, class State, class Ind
 ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& state, const Indices& indices,
                     const Offsets& offsets, const array_ref<Value, ValueSpace>& grads, const Extra& extra,
                     const WeightGrads& weight_grads) {
-  const auto& named = rows_named_by(indices);
-  if constexpr (!has_trained_bags<std::remove_const_t<Table>>()) {
-    return {};  // refused by require_bag_step
-  } else if constexpr (HasWritableRows<Table>) {
-    return step_on_bags<Bag>(exec, rule, table_access<Table>(table, rows_of_bags::verb), state, named,
-                             offsets, grads, extra, weight_grads);
-  } else {
-    const auto rows = rows_to_pool(table);
-    return step_on_bags<Bag>(exec, rule, plain_rows(rows), state, named, offsets, grads, extra, weight_grads);
-  }
+  if constexpr (has_trained_bags<Table&>)  // else require_bag_step refuses it
+    return step_on_bags<Bag>(exec, rule, step_access<Table&>(table, rows_of_bags::verb), state,
+                             rows_named_by(indices), offsets, grads, extra, weight_grads);
+  else
+    return {};
 }
 
 /// Checks the types of step_bags.
@@ -106,24 +96,19 @@ template <class Exec, class Rule, class Table, class StateRule, class Indices, c
           class Bag>
 consteval void require_bag_step() {
   using chosen = typename Bag::chosen;
+  using access = step_access<std::remove_reference_t<Table>&>;
   static_assert(
-      has_trained_bags<std::remove_cvref_t<Table>>(),
+      has_trained_bags<std::remove_reference_t<Table>&>,
       "ferry: of quantized tables step_bags trains a rowwise_int8_tensor; for another one gather the gradient of its bag for each position, and call step.");
-  if constexpr (has_trained_bags<std::remove_cvref_t<Table>>()) {
+  if constexpr (has_trained_bags<std::remove_reference_t<Table>&>) {
     require_step_rule<Rule, StateRule>();
-    require_row_verb<Exec, checked_table<Table>, Indices, Grads, chosen, true, true>();
+    require_row_verb<Exec, typename access::checked, Indices, Grads, chosen, true, true>();
     require_offsets<Exec, Offsets>();
     static_assert(
         !chosen::template names<duplicates_category>,
         "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
-    using table_type = std::remove_cvref_t<Table>;
-    if constexpr (HasWritableRows<table_type>) {
-      table_access<table_type>::require_writable();
-      table_access<table_type>::template require<Exec, chosen>();
-    } else if constexpr (!is_codes<table_type>) {
-      require_mutable<Table>();
-      require_output<Table>();
-    }
+    access::require_writable();
+    access::template require<Exec, chosen>();
   }
 }
 

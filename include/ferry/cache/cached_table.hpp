@@ -130,7 +130,7 @@ class cached_table {
   /// bad_alloc, budget_exceeded.
   cached_table(Table& table, Policy policy) requires detail::is_cacheable<Table>
       : policy_(std::move(policy)),
-        table_(traits::ref(table)),
+        table_(detail::backing_ref(table)),
         state_(table),
         core_(traits::cache(table, [this](const auto& array, const auto&... more) {
           return detail::make_cache<detail::is_quantized<Table>>(array, traits::row_bytes(table_), policy_,

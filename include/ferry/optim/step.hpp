@@ -23,7 +23,7 @@ namespace detail {
 /// The tables that a step changes: arrays and quantized tensors, and tables of other kinds.
 template <class Table>
 concept HasStepRows = !is_table_object<std::remove_cvref_t<Table>> ||
-                      (std::is_lvalue_reference_v<Table> && HasWritableRows<std::remove_reference_t<Table>>);
+                      (std::is_lvalue_reference_v<Table> && HasOutputRows<Table>);
 
 /// The policies of a step of all rows, which names each row once.
 template <class... Policies>
@@ -87,35 +87,20 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  using plain = std::remove_reference_t<Table>;
+  using access_type = detail::step_access<Table>;
   detail::require_step_rule<Rule, StateRule>();
-  if constexpr (detail::is_quantized<std::remove_const_t<plain>>) {
-    using codes = detail::array_of_codes<std::remove_const_t<plain>>;
-    detail::require_row_verb<Exec, codes, Indices, Grads, chosen, true, true>();
-    detail::require_scales_in_reach<Exec, Table>();
-    const auto weights = detail::weights_of(table);
-    return detail::step_rows<chosen>(exec, rule, detail::stepped_rows(weights), state,
-                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
-  } else if constexpr (detail::HasWritableRows<plain>) {
-    using access_type = detail::table_access<plain>;
-    access_type::require_writable();
-    detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
-    access_type::template require<Exec, chosen>();
-    return detail::step_rows<chosen>(exec, rule, access_type(table, "step"), state,
-                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
-  } else {
-    detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true, true>();
-    detail::require_output<Table>();
-    const auto ref = make_ref(table);
-    const auto& named = detail::rows_named_by(indices);
-    const auto values = detail::read_only(make_ref(grads));
-    if constexpr (detail::is_prebuilt_step<chosen, Exec, Rule, decltype(ref),
-                                           optim::state<StateRule, StateType, StateSpace>, decltype(named),
-                                           decltype(values)>)
-      return detail::prebuilt_step(exec, rule, ref, state, named, values);
-    else
-      return detail::step_rows<chosen>(exec, rule, detail::plain_rows(ref), state, named, values);
-  }
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+  access_type::require_writable();
+  access_type::template require<Exec, chosen>();
+  const access_type access(table, "step");
+  const auto& named = detail::rows_named_by(indices);
+  const auto values = detail::read_only(make_ref(grads));
+  if constexpr (detail::is_prebuilt_step<
+                    chosen, Exec, Rule, std::remove_reference_t<decltype(access.table())>,
+                    optim::state<StateRule, StateType, StateSpace>, decltype(named), decltype(values)>)
+    return detail::prebuilt_step(exec, rule, access.table(), state, named, values);
+  else
+    return detail::step_rows<chosen>(exec, rule, access, state, named, values);
 }
 
 /// One optimizer step on records, which hold weights and state of a row in one record. Otherwise as step on a
@@ -154,31 +139,14 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Grads& grads, Policies...) {
   using chosen = detail::dense_step_policies<Policies...>;
-  using plain = std::remove_reference_t<Table>;
+  using access_type = detail::step_access<Table>;
   detail::require_step_rule<Rule, StateRule>();
-  const auto values = detail::read_only(make_ref(grads));
-  if constexpr (detail::is_quantized<std::remove_const_t<plain>>) {
-    using codes = detail::array_of_codes<std::remove_const_t<plain>>;
-    detail::require_dense_step<Exec, codes, Grads, Policies...>();
-    detail::require_scales_in_reach<Exec, Table>();
-    const auto weights = detail::weights_of(table);
-    return detail::step_rows<chosen>(exec, rule, detail::stepped_rows(weights), state,
-                                     detail::every_row{weights.rows()}, values);
-  } else if constexpr (detail::HasWritableRows<plain>) {
-    using access_type = detail::table_access<plain>;
-    access_type::require_writable();
-    detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
-    access_type::template require<Exec, chosen>();
-    const access_type access(table, "step");
-    return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
-                                     values);
-  } else {
-    detail::require_dense_step<Exec, Table, Grads, Policies...>();
-    detail::require_output<Table>();
-    const auto ref = make_ref(table);
-    return detail::step_rows<chosen>(exec, rule, detail::plain_rows(ref), state,
-                                     detail::every_row{ref.rows()}, values);
-  }
+  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
+  access_type::require_writable();
+  access_type::template require<Exec, chosen>();
+  const access_type access(table, "step");
+  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
+                                   detail::read_only(make_ref(grads)));
 }
 
 /// As above, on records.

@@ -149,12 +149,13 @@ ticket run_gather(const Exec& exec, const Access& access, const Named& named,
   if constexpr (is_plan<Named>) call.use(plan);
   if (out.size() != 0) {
     const std::string& label = call.label(Access::template path_label<Path>);
-    [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
-    if constexpr (by_host_alone<Path>) {
-      access.template gather_by_host<Bounds>(call, named, out);
+    if constexpr (Access::template gathers_apart<Path, Exec, OutSpace>) {
+      access.template gather_apart<Path, Bounds>(call, named, out);
     } else if constexpr (is_plan<Named> && !Path::sorts && Access::template gathers_once<OutSpace>) {
+      [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
       gather_once(call, label, call.label_part(label, "expand"), access, named, out);
     } else {
+      [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
       require_direct_reach("gather", exec, out);
       call.writes_to(out);
       if constexpr (Path::sorts) {
@@ -182,19 +183,23 @@ ticket dispatch_gather(const Exec& exec, const Access& access, const Named& name
                        const array_ref<Out, OutSpace>& out) {
   if constexpr (requires { access.needs_host(); })
     if (access.needs_host()) return run_gather<path::staged, Bounds>(exec, access, named, out);
-  constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
-  const path_kind best =
-      choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(named), is_plan<Named>);
-  if constexpr (paths.contains(path_kind::ordered))
-    if (best == path_kind::ordered) return run_gather<path::ordered, Bounds>(exec, access, named, out);
-  if constexpr (paths.contains(path_kind::staged))
-    if (best == path_kind::staged) return run_gather<path::staged, Bounds>(exec, access, named, out);
-  if constexpr (paths.contains(path_kind::cooperative))
-    if (best == path_kind::cooperative)
-      return run_gather<path::cooperative, Bounds>(exec, access, named, out);
-  if constexpr (paths.contains(path_kind::direct))
-    if (best == path_kind::direct) return run_gather<path::direct, Bounds>(exec, access, named, out);
-  return {};  // not reached: the path is one of these
+  if constexpr (!Access::is_strided && Access::template gathers_apart<Asked, Exec, OutSpace>) {
+    return run_gather<Asked, Bounds>(exec, access, named, out);
+  } else {
+    constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
+    const path_kind best =
+        choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(named), is_plan<Named>);
+    if constexpr (paths.contains(path_kind::ordered))
+      if (best == path_kind::ordered) return run_gather<path::ordered, Bounds>(exec, access, named, out);
+    if constexpr (paths.contains(path_kind::staged))
+      if (best == path_kind::staged) return run_gather<path::staged, Bounds>(exec, access, named, out);
+    if constexpr (paths.contains(path_kind::cooperative))
+      if (best == path_kind::cooperative)
+        return run_gather<path::cooperative, Bounds>(exec, access, named, out);
+    if constexpr (paths.contains(path_kind::direct))
+      if (best == path_kind::direct) return run_gather<path::direct, Bounds>(exec, access, named, out);
+    return {};  // not reached: the path is one of these
+  }
 }
 
 }  // namespace detail

@@ -215,11 +215,6 @@ template <class Rows>
 const Rows& pooled_rows(const Rows& rows) {
   return rows;
 }
-template <class Byte, class Space>
-const array_ref<Byte, Space>& pooled_rows(const record_rows<Byte, Space>& rows) {
-  return rows.codes;
-}
-
 template <CodedRows Rows>
 const auto& pooled_rows(const Rows& rows) {
   return rows.codes;
@@ -262,7 +257,9 @@ template <CodedRows Rows, class Source>
 auto pooling_operands_of(const Rows& rows, const Source& source) {
   const auto memory = rows.for_kernels();
   using table = kernels::pooled_codes<std::remove_const_t<decltype(memory)>>;
-  if constexpr (requires { rows.placed(source); })
+  if constexpr (table::quantization::in_records)
+    return pooling_operands_of(rows.codes, source);
+  else if constexpr (requires { rows.placed(source); })
     return pooling_operands{table{memory}, rows.placed(source)};
   else
     return pooling_operands{table{memory}, source};

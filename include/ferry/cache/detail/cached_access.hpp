@@ -21,6 +21,7 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstdint>
@@ -73,6 +74,9 @@ class table_access<cached_table<Table, Policy>> {
   using gathered = typename backing::gathered;
   using table_type = decltype(cached_weights(std::declval<const cached_table<Table, Policy>&>()));
   static constexpr bool is_strided = false;
+  static constexpr bool encodes_rows = is_quantized<Table>;
+  template <class Path, class Exec, class OutSpace>
+  static constexpr bool gathers_apart = by_host_alone<Path>;
   template <class OutSpace>
   static constexpr bool gathers_once = std::is_same_v<OutSpace, device_space>;
   template <class Path>
@@ -122,7 +126,7 @@ class table_access<cached_table<Table, Policy>> {
       kernels::place_rule rule{};
       const auto virtual_rows = virtual_table(table_, cache_.arrays.front(), rule);
       if constexpr (is_codes<Table>)
-        return record_rows<value_type, memory_space>{virtual_rows};
+        return rows_of_codes<typename Table::quantization>(virtual_rows, no_scale{}, 1.0f);
       else
         return virtual_rows;
     }
@@ -187,19 +191,18 @@ class table_access<cached_table<Table, Policy>> {
 
   /// scatter into quantized rows.
   template <class Chosen, class Duplicates, class Exec, class Named, class Value, class ValueSpace>
-    requires(is_quantized<Table>)
-  ticket replaces_rows(const Exec& exec, const Named& named, const array_ref<Value, ValueSpace>& values)
-  const {
+  ticket replace_rows(const Exec& exec, const auto&, const Named& named,
+                      const array_ref<Value, ValueSpace>& values) const {
     using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
     if constexpr (is_plan<Named>) {
-      return scatter_codes<Duplicates>(exec, *this, named, values);
+      return scatter_codes<typename Table::quantization, Duplicates>(exec, *this, named, values);
     } else {
       if (execution_backend<Exec>::capturing(exec))
         launch_context<Exec>(exec, "scatter")
             .refuse_capture(
                 "but indices into quantized rows of a cached_table are sorted, also distinct ones, which a graph can't repeat; make the plan before the capture");
-      return scatter_codes<Duplicates>(exec, *this, plan_rows_of<bounds_policy>(exec, named, table_.rows()),
-                                       values);
+      return scatter_codes<typename Table::quantization, Duplicates>(
+          exec, *this, plan_rows_of<bounds_policy>(exec, named, table_.rows()), values);
     }
   }
 
@@ -209,9 +212,11 @@ class table_access<cached_table<Table, Policy>> {
     return cache_.stage != nullptr;
   }
   /// Host threads bring the rows of host memory.
-  template <class Bounds, class Exec, class Named, class Out, class OutSpace>
-  void gather_by_host(launch_context<Exec>& call, const Named& named,
-                      const array_ref<Out, OutSpace>& out) const {
+  template <class Path, class Bounds, class Exec, class Named, class Out, class OutSpace>
+  void gather_apart(launch_context<Exec>& call, const Named& named,
+                    const array_ref<Out, OutSpace>& out) const {
+    [[maybe_unused]] const auto traffic =
+        count_transfer<Path>(call, table_, out, positions_of(named) * row_bytes());
     call.refuse_capture("but host threads bring rows of this table, which a graph can't repeat");
     require_direct_reach(call.verb(), call.exec(), out);
     call.writes_to(out);

@@ -155,12 +155,10 @@ struct cached_addresser {
 namespace ferry::detail {
 
 /// The shift of an array; none for one that is not cached.
-template <class T, class Space>
-kernels::slot_shift shift_of(const row_cache& cache, const array_ref<T, Space>& array) {
-  const std::ptrdiff_t place = cache.find(reinterpret_cast<std::uintptr_t>(array.data), array.accesses);
-  if (place < 0) return {};
-  const cached_array& cached = cache.arrays[static_cast<std::size_t>(place)];
-  return {static_cast<std::int64_t>(cached.hot) - static_cast<std::int64_t>(cached.cold), cached.stride};
+inline kernels::slot_shift shift_of(const row_cache& cache, const untyped_array& array) {
+  const cached_array* const cached = cache.find(array);
+  if (cached == nullptr) return {};
+  return {static_cast<std::int64_t>(cached->hot) - static_cast<std::int64_t>(cached->cold), cached->stride};
 }
 
 template <class Job>

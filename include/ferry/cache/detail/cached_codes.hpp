@@ -10,7 +10,6 @@
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/scatter_quantized.hpp>
 #include <ferry/quantized/quantization.hpp>
-#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/schedule.hpp>
@@ -109,10 +108,8 @@ cached_codes<Q, Space> rows_in_cache(const row_cache& cache,
   if constexpr (has_scales<Q>) {
     memory.cold_scales = scales.data;
     memory.blocks = scales.width();
-    const std::ptrdiff_t place = cache.find(reinterpret_cast<std::uintptr_t>(scales.data), scales.accesses);
-    if (place >= 0)
-      memory.hot_scales =
-          reinterpret_cast<const typename Q::scale_type*>(cache.arrays[static_cast<std::size_t>(place)].hot);
+    if (const cached_array* const cached = cache.find(scales))
+      memory.hot_scales = reinterpret_cast<const typename Q::scale_type*>(cached->hot);
   }
   return rows;
 }
@@ -125,39 +122,9 @@ void launch_gather(const Exec& exec, const std::string& label, const cached_code
   launch_decode(exec, label, rows.memory, true, out, source, items, order);
 }
 
-/// The quantization of weights as a step takes them.
-template <class Weights>
-struct quantization_of {
-  using type = quantization::rowwise_int8;
-};
-template <class Weights>
-  requires requires { typename Weights::quantization; }
-struct quantization_of<Weights> {
-  using type = typename Weights::quantization;
-};
-
-/// The weights of a cache with the members of quantized_tensor that scatter uses.
-template <class Weights>
-struct cached_parts {
-  using quantization = typename quantization_of<Weights>::type;
-
-  const Weights& weights;
-
-  [[nodiscard]] std::int64_t row_bytes() const { return weights.row_stride(); }
-  [[nodiscard]] auto codes() const {
-    array_ref<typename Weights::value_type, typename Weights::memory_space> rows = weights;
-    rows.extents[1] = weights.row_stride();
-    return rows;
-  }
-  [[nodiscard]] auto records() const { return codes(); }
-  [[nodiscard]] const auto& scales() const { return weights.scales; }
-  [[nodiscard]] std::int64_t blocks() const { return weights.scales.width(); }
-  [[nodiscard]] float scale() const { return weights.tensor_scale; }
-};
-
 /// scatter into quantized rows of `access`: the execution space encodes, then codes and scales are scattered
 /// to the places that one look-up has found.
-template <class Duplicates, class Exec, class Access, class Value, class ValueSpace>
+template <class Q, class Duplicates, class Exec, class Access, class Value, class ValueSpace>
 ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& plan,
                      const array_ref<Value, ValueSpace>& values) {
   const auto& weights = access.table();
@@ -184,7 +151,14 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
       launch_update<which>(exec, update_labels::of<replace_job<T, Space>>(call, label), located.job, source,
                            plan.positions(), batch, located.order);
     };
-    const cached_parts<std::remove_cvref_t<decltype(weights)>> parts{weights};
+    array_ref<typename Access::value_type, typename Access::memory_space> codes = weights;
+    codes.extents[1] = weights.row_stride();
+    const auto parts = [&] {
+      if constexpr (Q::in_records)
+        return rows_of_codes<Q>(codes, no_scale{}, 1.0f);
+      else
+        return rows_of_codes<Q>(codes, weights.scales, weights.tensor_scale);
+    }();
     if constexpr (Duplicates::combines)
       visit_encoded(call, label, parts, combined_values<Duplicates>(call, label, plan, near_batch), deciding,
                     replace);

@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace ferry::kernels {
@@ -71,15 +72,8 @@ struct cached_array {
   tensor<std::byte, device_space> memory;
   std::weak_ptr<access_tracker> accesses;  ///< expired: the array was destroyed
 
-  template <class T, class Space>
-  static cached_array of(const array_ref<T, Space>& array, std::int64_t row_bytes) {
-    cached_array entry;
-    entry.cold = reinterpret_cast<std::uintptr_t>(array.data);
-    entry.stride = array.row_stride() * static_cast<std::int64_t>(sizeof(T));
-    entry.row_bytes = row_bytes;
-    entry.accesses = array.accesses;
-    return entry;
-  }
+  cached_array() = default;
+  cached_array(const untyped_array& array, std::int64_t bytes_of_row);
 
   /// The parts of a row begin before this many bytes of row 0.
   [[nodiscard]] std::uintptr_t part_bytes() const { return static_cast<std::uintptr_t>(row_bytes); }
@@ -191,9 +185,8 @@ struct row_cache {
     return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows)));
   }
 
-  /// The place in `arrays` of the array that the rows which begin at `first` are, or are parts of; or -1.
-  [[nodiscard]] std::ptrdiff_t find(std::uintptr_t first,
-                                    const std::shared_ptr<access_tracker>& tracker) const;
+  /// The cached array that an array is, or is a part of; null if there is none.
+  [[nodiscard]] const cached_array* find(const untyped_array& array) const;
 
   /// True if the verb begins a batch: verbs with one plan, one after the other, are of one batch.
   [[nodiscard]] bool begins_batch(const std::shared_ptr<plan_storage>& plan);
@@ -228,15 +221,8 @@ class cache_use {
   row_cache& cache_;
 };
 
-[[noreturn]] void refuse_own_rows(const char* verb, const row_cache& cache, const array_note& operand);
-
 /// require_foreign for one operand, an array.
-template <class T, class Space>
-void require_foreign_array(const char* verb, const row_cache& cache, const array_ref<T, Space>& operand) {
-  if (operand.accesses == nullptr) return;
-  for (const auto& entry : cache.arrays)
-    if (entry.accesses.lock() == operand.accesses) refuse_own_rows(verb, cache, operand.note());
-}
+void require_foreign_array(const char* verb, const row_cache& cache, const untyped_array& operand);
 
 /// Throws invalid_argument if one of the other operands of a verb on the cached table is an array of the
 /// cache: the verb would miss, or undo, changes in device memory. Plans, numbers of indices and what is
@@ -244,7 +230,7 @@ void require_foreign_array(const char* verb, const row_cache& cache, const array
 template <class... Operands>
 void require_foreign(const char* verb, const row_cache& cache, const Operands&... operands) {
   const auto check = [&](const auto& operand) {
-    if constexpr (requires { require_foreign_array(verb, cache, operand); })
+    if constexpr (std::is_convertible_v<decltype(operand), untyped_array>)
       require_foreign_array(verb, cache, operand);
     else if constexpr (requires { make_ref(operand); })
       require_foreign_array(verb, cache, make_ref(operand));
@@ -276,18 +262,9 @@ template <ExecutionSpace Exec>
 bool begin_batch(launch_context<Exec>& call, row_cache& cache, const std::shared_ptr<plan_storage>& plan,
                  bool writes);
 
-/// add_backing_array for an array that is not cached yet; `array` describes it.
-template <ExecutionSpace Exec>
-void add_cached_array(launch_context<Exec>& call, row_cache& cache, cached_array&& entry,
-                      const array_note& array, access_tracker& accesses);
-
 /// Caches an array with a row per row of the table, too, if it is not cached yet: its cached rows get memory
 /// and are loaded. Throws bad_alloc or budget_exceeded before it changes anything.
-template <class Exec, class T, class Space>
-void add_backing_array(launch_context<Exec>& call, row_cache& cache, const array_ref<T, Space>& array) {
-  if (cache.find(reinterpret_cast<std::uintptr_t>(array.data), array.accesses) >= 0) return;
-  add_cached_array(call, cache, cached_array::of(array, array.width() * static_cast<std::int64_t>(sizeof(T))),
-                   array.note(), *array.accesses);
-}
+template <ExecutionSpace Exec>
+void add_backing_array(launch_context<Exec>& call, row_cache& cache, const untyped_array& array);
 
 }  // namespace ferry::detail

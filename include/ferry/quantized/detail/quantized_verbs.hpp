@@ -68,6 +68,21 @@ kernels::listed_rows listed(launch_context<Exec>& call, const kernels::index_row
   return {rows};
 }
 
+/// The row of each position, -1 for none, as an array of rank 1. Findings go to the ticket.
+template <class Bounds, class Exec, class Named>
+array_ref<const std::int64_t, near_space<Exec>> resolved_rows(launch_context<Exec>& call, const Named& named,
+                                                              std::int64_t table_rows) {
+  const std::int64_t n = positions_of(named);
+  const std::int64_t* rows = nullptr;
+  if constexpr (is_plan<Named>)
+    rows = named.storage()->row_of;
+  else
+    rows = listed(call, rows_for_kernels<Bounds>(call, named, table_rows), n).rows;
+  auto list = dense_rows<const std::int64_t, near_space<Exec>>(rows, n, 1, "rows");
+  list.rank = 1;
+  return list;
+}
+
 /// True if rows of the array can be encoded and decoded.
 template <class Array>
 consteval void require_quantizable() {

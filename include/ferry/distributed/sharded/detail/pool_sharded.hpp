@@ -64,17 +64,9 @@ template <class Pooling, class Bounds, class Exec, class Bags, class Arrived, cl
 void pool_slots(const Exec& exec, const Arrived& arrived, const tensor<std::int64_t, Wire>& slots,
                 const Bags& bags, const Weights& weights, const Chosen& chosen,
                 const array_ref<Out, OutSpace>& out) {
-  const auto pool = [&](const auto& access) {
-    pool_bags<path::automatic, Pooling, Bounds>(exec, access, read_only(make_ref(slots)), bags, weights,
-                                                chosen, out)
-        .join();
-  };
-  if constexpr (HasRowAccess<Arrived> && !is_codes<Arrived>) {
-    pool(table_access<Arrived>(arrived, "gather_bags"));
-  } else {
-    const auto rows = rows_to_pool(arrived);
-    pool(plain_rows(rows));
-  }
+  pool_bags<path::automatic, Pooling, Bounds>(exec, access_to<Arrived, true>(arrived, "gather_bags"),
+                                              read_only(make_ref(slots)), bags, weights, chosen, out)
+      .join();
 }
 
 /// Pools rows that have arrived: position p has row slot[p], or none for -1. The errors of the offsets and of
