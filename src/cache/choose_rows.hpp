@@ -60,7 +60,7 @@ struct score_digits {
   }
 };
 
-/// Rows with neighbouring numbers, by loads of 16 bytes. Rows that an exchange announced, but did not bring
+/// Rows with neighbouring numbers, by loads of 16 bytes. Rows that a refresh announced, but did not bring
 /// because it threw, are not cached.
 struct row_scores {
   static constexpr int at_once = 4;

@@ -15,12 +15,12 @@ namespace ferry::kernels {
 
 /// Which slots move_slots moves, and where to.
 enum class slot_move {
-  leaving_to_host,   ///< changed slots that get another row next
-  late_to_host,      ///< of these, slots that verbs changed after leaving_to_host had written them
-  changed_to_host,   ///< all changed slots
-  entering_to_slot,  ///< slots that get another row next
-  stale_to_slot,     ///< of these, slots whose next row verbs changed in host memory after it was read
-  held_to_slot       ///< all slots that hold a row
+  leaving_to_host,    ///< changed slots that get another row next
+  rewritten_to_host,  ///< of these, slots that verbs changed after leaving_to_host had written them
+  changed_to_host,    ///< all changed slots
+  entering_to_slot,   ///< slots that get another row next
+  stale_to_slot,      ///< of these, slots whose next row verbs changed in host memory after it was read
+  held_to_slot        ///< all slots that hold a row
 };
 
 /// Moves rows between slots and host memory, as opaque units. Neighbouring threads hold neighbouring units of
@@ -58,7 +58,7 @@ struct move_slots {
       case slot_move::leaving_to_host:
         if (current_row < 0 || current_row == next_row || book.changed[slot] == 0) return;
         break;
-      case slot_move::late_to_host:
+      case slot_move::rewritten_to_host:
         if (current_row < 0 || current_row == next_row || book.changed[slot] != detail::slot_dirty_again)
           return;
         break;

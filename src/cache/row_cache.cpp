@@ -36,7 +36,7 @@ void cached_array::allocate(const std::string& label, std::int64_t slots) {
 }
 
 cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int64_t most) : slots(most) {
-  // A directory's entry has a bit beside the slot, see coming_bit; a row and its slot share a number, see
+  // A directory's entry has a bit beside the slot, see loading_bit; a row and its slot share a number, see
   // row_cache::row_bits().
   const int bits = std::min(31, 62 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
   if (slots >= (std::int64_t{1} << bits) - 1)
@@ -55,7 +55,7 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
   const auto moving_count = take(1);
   const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
   words = tensor<std::uint64_t, device_space>(label + "::directory", end);
-  words.accesses()->note_untracked_use();  // of exchanges
+  words.accesses()->note_untracked_use();  // of refreshes
   const auto word = [&](std::int64_t begin) { return words.data() + begin; };
   book = {{reinterpret_cast<std::uint32_t*>(word(directory))},
           reinterpret_cast<std::int64_t*>(word(current_rows)),
@@ -106,7 +106,7 @@ void row_cache::drop_lost() {
   for (std::size_t a = 1; a < arrays.size(); ++a) any = any || lost(arrays[a]);
   if (!any) return;
   accesses()->wait_for_all();  // their memory may still be in use
-  if (exchange.completion != nullptr) exchange.completion->wait();
+  if (refresh.completion != nullptr) refresh.completion->wait();
   std::erase_if(arrays, [&](const cached_array& array) { return &array != &arrays.front() && lost(array); });
 }
 
@@ -180,7 +180,7 @@ void fill_cache(row_cache& cache, const std::vector<std::int64_t>& rows) {
   if (rows.empty()) return;
   launch_context<Kokkos::DefaultExecutionSpace> call(Kokkos::DefaultExecutionSpace{}, "cached_table");
   use_slots(call, cache, true);
-  exchange_now(call, cache);
+  refresh_now(call, cache);
   call.finish().join();
 }
 
@@ -226,7 +226,7 @@ std::size_t cache_bytes(row_cache& cache) {
   return bytes;
 }
 
-/// Hits, misses, rows loaded and nanoseconds of exchanges since the memory was made. Blocks.
+/// Hits, misses, rows loaded and nanoseconds of refreshes since the memory was made. Blocks.
 static std::array<std::uint64_t, 4> read_tallies(const row_cache& cache) {
   constexpr std::size_t counters = std::size_t{2} * tally_room;
   std::array<std::uint64_t, counters + 2> words{};
@@ -298,7 +298,7 @@ void end_cache(row_cache& cache) noexcept {
       if (whole && (cache.changed || cache.captured))
         flush_cache(Kokkos::DefaultExecutionSpace{}, cache).join();
       cache.accesses()->wait_for_all();
-      if (cache.exchange.completion != nullptr) cache.exchange.completion->wait();
+      if (cache.refresh.completion != nullptr) cache.refresh.completion->wait();
     }
   } catch (const std::exception& lost) {
     std::fprintf(stderr, "ferry: the cached_table of '%s' could not write its changes: %s\n",

@@ -132,16 +132,8 @@ struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
   }
 };
 
-/// The offsets of bags as bag_grads keeps them: a reference, or the number of positions of each bag.
 template <class Offsets>
-auto kept_offsets(const Offsets& offsets) {
-  if constexpr (is_hotness<Offsets>())
-    return bags_named_by(offsets);
-  else
-    return read_only(make_ref(offsets));
-}
-template <class Offsets>
-using kept_offsets_t = decltype(kept_offsets(std::declval<const std::remove_cvref_t<Offsets>&>()));
+using kept_offsets_t = decltype(bags_named_by(std::declval<const std::remove_cvref_t<Offsets>&>()));
 
 template <class Array>
 using kept_array_t = decltype(read_only(make_ref(std::declval<const std::remove_cvref_t<Array>&>())));
@@ -188,7 +180,7 @@ struct bag_grads {
   template <class Bags>
   bag_grads(row_plan batch_plan, Bags&& bags, Grads&& pooled_grads, Pooling = {})
       : plan(std::move(batch_plan)),
-        offsets(::ferry::detail::kept_offsets(bags)),
+        offsets(::ferry::detail::bags_named_by(bags)),
         grads(std::forward<Grads>(pooled_grads)),
         extra{} {
     ::ferry::detail::require_lasting_argument<Bags>();
@@ -196,7 +188,7 @@ struct bag_grads {
   template <class Bags, ArrayLike More>
   bag_grads(row_plan batch_plan, Bags&& bags, Grads&& pooled_grads, const More& more, Pooling = {})
       : plan(std::move(batch_plan)),
-        offsets(::ferry::detail::kept_offsets(bags)),
+        offsets(::ferry::detail::bags_named_by(bags)),
         grads(std::forward<Grads>(pooled_grads)),
         extra(::ferry::detail::read_only(make_ref(more))) {
     ::ferry::detail::require_lasting_argument<Bags>();

@@ -41,7 +41,6 @@ consteval void require_bag_verb() {
 template <class Bag, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
 ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
                     Pooled& pooled, const Extra& extra) {
-  using pooling = typename Bag::pooling;
   using path_policy = typename Bag::chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
   const access_to<Table, true> access(table, "gather_bags");
@@ -49,10 +48,7 @@ ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices
   const auto& named = rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
   require_bag_batch<Bag, Exec>(access, named, bags, extra, out);
-  if constexpr (pooling::selects)
-    return pool_bags<path_policy, pooling, bounds_policy>(exec, access, named, bags, no_array{}, extra, out);
-  else
-    return pool_bags<path_policy, pooling, bounds_policy>(exec, access, named, bags, extra, no_array{}, out);
+  return pool_bags<path_policy, typename Bag::pooling, bounds_policy>(exec, access, named, bags, extra, out);
 }
 
 }  // namespace detail

@@ -43,8 +43,12 @@ tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& cloc
 /// Rows, width and label of the table that a state is made for.
 template <class Table>
 auto described(const Table& table) {
-  ferry::detail::require_rows<Table>();
-  return make_ref(table);
+  if constexpr (ferry::detail::is_table_object<Table>) {
+    return table.ref();
+  } else {
+    ferry::detail::require_rows<Table>();
+    return make_ref(table);
+  }
 }
 template <class Table>
   requires requires { typename Table::quantization; }

@@ -15,6 +15,7 @@
 #include <ferry/rows/detail/row_access.hpp>
 
 #include <type_traits>
+#include <utility>
 
 namespace ferry {
 
@@ -24,6 +25,33 @@ namespace detail {
 template <class Table>
 concept HasStepRows = !is_table_object<std::remove_cvref_t<Table>> ||
                       (std::is_lvalue_reference_v<Table> && HasOutputRows<Table>);
+
+/// The addresser of records in a step.
+template <class Records>
+struct record_rows : plain_rows<typename decltype(std::declval<Records&>().table())::value_type,
+                                typename Records::memory_space, decltype(std::declval<Records&>().table())> {
+  record_rows(Records& records, const char*) : record_rows::plain_rows(records.table()) {}
+  template <class Exec, class Chosen>
+  static consteval void require() {}
+};
+
+/// The addresser and the state of a table of records, a cached one too.
+template <class Records>
+consteval auto records_access_for() {
+  if constexpr (is_table_object<Records>)
+    return std::type_identity<table_access<Records>>{};
+  else
+    return std::type_identity<record_rows<Records>>{};
+}
+template <class Records>
+using records_access = typename decltype(records_access_for<Records>())::type;
+template <class Records>
+decltype(auto) state_in(Records& records) {
+  if constexpr (is_table_object<Records>)
+    return records.record_state();
+  else
+    return (records);
+}
 
 /// The policies of a step of all rows, which names each row once.
 template <class... Policies>
@@ -103,21 +131,22 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     return detail::step_rows<chosen>(exec, rule, access, state, named, values);
 }
 
-/// One optimizer step on records, which hold weights and state of a row in one record. Otherwise as step on a
-/// table.
-template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
-          class Indices, class Grads, class... Policies>
-  requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, const Grads&,
-                        Policies...>)
+/// One optimizer step on records, which hold weights and state of a row in one record, or on a cached_table of
+/// them. Otherwise as step on a table.
+template <class Exec, class Rule, class Records, class Indices, class Grads, class... Policies>
+  requires(
+      detail::is_records<Records>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
+                                                 Records&, const Indices&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
-    const Indices& indices, const Grads& grads, Policies...) {
+    const Exec& exec, const Rule& rule, Records& records, const Indices& indices, const Grads& grads,
+    Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_step_rule<Rule, RecordRule>();
-  detail::require_row_verb<Exec, detail::array_ref<T, Space>, Indices, Grads, chosen, true, true>();
-  const auto table = records.table();
-  return detail::step_rows<chosen>(exec, rule, detail::plain_rows(table), records,
+  using access_type = detail::records_access<Records>;
+  auto&& state = detail::state_in(records);
+  detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+  access_type::template require<Exec, chosen>();
+  return detail::step_rows<chosen>(exec, rule, access_type(records, "step"), state,
                                    detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
 }
 
@@ -150,19 +179,20 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 }
 
 /// As above, on records.
-template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Grads,
-          class... Policies>
-  requires(detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Records, class Grads, class... Policies>
+  requires(detail::is_records<Records>&& detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
+                                                      Records&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
-    const Grads& grads, Policies...) {
+    const Exec& exec, const Rule& rule, Records& records, const Grads& grads, Policies...) {
   using chosen = detail::dense_step_policies<Policies...>;
-  detail::require_step_rule<Rule, RecordRule>();
-  detail::require_dense_step<Exec, detail::array_ref<T, Space>, Grads, Policies...>();
-  const auto table = records.table();
-  return detail::step_rows<chosen>(exec, rule, detail::plain_rows(table), records,
-                                   detail::every_row{table.rows()}, detail::read_only(make_ref(grads)));
+  using access_type = detail::records_access<Records>;
+  auto&& state = detail::state_in(records);
+  detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
+  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
+  access_type::template require<Exec, chosen>();
+  const access_type access(records, "step");
+  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
+                                   detail::read_only(make_ref(grads)));
 }
 
 }  // namespace ferry

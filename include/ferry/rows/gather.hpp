@@ -181,7 +181,7 @@ ticket run_gather(const Exec& exec, const Access& access, const Named& named,
 template <class Asked, class Bounds, class Exec, class Access, class Named, class Out, class OutSpace>
 ticket dispatch_gather(const Exec& exec, const Access& access, const Named& named,
                        const array_ref<Out, OutSpace>& out) {
-  if constexpr (requires { access.needs_host(); })
+  if constexpr (Access::may_need_host)
     if (access.needs_host()) return run_gather<path::staged, Bounds>(exec, access, named, out);
   if constexpr (!Access::is_strided && Access::template gathers_apart<Asked, Exec, OutSpace>) {
     return run_gather<Asked, Bounds>(exec, access, named, out);

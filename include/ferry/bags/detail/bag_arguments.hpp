@@ -62,7 +62,7 @@ auto bags_named_by(const Offsets& offsets) {
                ? std::numeric_limits<std::int64_t>::max()
                : static_cast<std::int64_t>(offsets);
   else
-    return make_ref(offsets);
+    return read_only(make_ref(offsets));
 }
 
 /// Checks the indices of bags.

@@ -172,8 +172,7 @@ void choose_positions(launch_context<Exec>& call, const Access& access, const ro
   if constexpr (std::is_same_v<Chosen, no_array>) {
     using number = pooling_type<typename Access::value_type, void, float>;
     const auto maxima = near_rows<number>(call, target.rows(), target.width(), "maxima");
-    pool_bags<path::automatic, pooling::max, bounds::check>(call.exec(), access, plan, bags, no_array{},
-                                                            target, maxima)
+    pool_bags<path::automatic, pooling::max, bounds::check>(call.exec(), access, plan, bags, target, maxima)
         .drop();
   } else {
     copy(call.exec(), chosen, target).drop();

@@ -160,7 +160,7 @@ void launch_pool(const Exec& exec, const std::string& label,
                  const pooling_inputs<Rows, Source, Offset, Weight, Chosen>& inputs,
                  const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Resources& resources) {
   const auto& rows = pooled_rows(inputs.rows);
-  using element = typename pooled_number<Rows>::type;
+  using element = std::conditional_t<CodedRows<Rows>, float, typename Rows::value_type>;
   using number = exact_number<Exec, pooling_type<element, Weight, Out>>;
   const auto operands = pooling_operands_of(inputs.rows, inputs.source);
   using kernel = kernels::pool_rows<number, Pooling, decltype(operands.table), decltype(operands.source),

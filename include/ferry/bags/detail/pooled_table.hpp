@@ -220,24 +220,6 @@ const auto& pooled_rows(const Rows& rows) {
   return rows.codes;
 }
 
-/// The elements that rows are pooled as.
-/// @{
-template <class Rows>
-struct pooled_number {
-  using type = typename Rows::value_type;
-};
-template <CodedRows Rows>
-struct pooled_number<Rows> {
-  using type = float;
-};
-/// @}
-
-/// Rows of an array, or of another kind of rows from the first address on.
-template <class T>
-auto pooled_table_of(const T* rows, std::int64_t stride) {
-  return kernels::pooled_table<std::remove_const_t<T>>::of(rows, stride);
-}
-
 /// The table and the source that kernels pool.
 template <class Table, class Source>
 struct pooling_operands {
@@ -251,7 +233,8 @@ template <class Rows, class Source>
 auto pooling_operands_of(const Rows& rows, const Source& source) {
   const auto& pooled = pooled_rows(rows);
   const auto units = read_in_units(sizeof(typename Rows::value_type), pooled, source);
-  return pooling_operands{pooled_table_of(units.data, units.stride), units.source};
+  using element = std::remove_cv_t<std::remove_pointer_t<decltype(units.data)>>;
+  return pooling_operands{kernels::pooled_table<element>::of(units.data, units.stride), units.source};
 }
 template <CodedRows Rows, class Source>
 auto pooling_operands_of(const Rows& rows, const Source& source) {

@@ -29,7 +29,7 @@ namespace ferry::detail {
 struct cache_choice {
   std::vector<std::int64_t> initial_rows;
   std::int64_t slots;
-  std::int64_t interval;  ///< batches between two exchanges; 0 for none, and uses are not counted
+  std::int64_t interval;  ///< batches between two refreshes; 0 for none, and uses are not counted
 };
 template <class Policy>
 cache_choice choose_by(const Policy& policy, const untyped_array& table) {

@@ -36,6 +36,7 @@
 ///   gathers_once<OutSpace>    whether a gather with a plan reads each different row once
 ///   gathers_apart<Path, Exec, OutSpace>
 ///                             whether gather_apart<Path, Bounds>(call, named, out) gathers, not one kernel
+///   may_need_host             whether needs_host() says that path::staged gathers
 ///   path_label<Path>          the name of kernels on this path
 ///   table()                   the table as an array_ref, for checks, messages and the ticket
 ///   row_bytes()               bytes that travel for a row
@@ -158,6 +159,7 @@ struct rows_of_kernels {
   using gathered = std::remove_const_t<T>;
   static constexpr bool is_strided = false;
   static constexpr bool encodes_rows = false;
+  static constexpr bool may_need_host = false;
   template <class OutSpace>
   static constexpr bool gathers_once = false;
   template <class Path, class Exec, class OutSpace>
