@@ -11,10 +11,10 @@ namespace ferry::detail {
 
 namespace {
 
-/// Calls visit(part, place, first) for parts of an array of at most `most` elements, in row-major order.
-/// `place` is the offset of the part's first element in memory, `first` its position. Parts of a contiguous
+/// Calls visit(part, offset, first) for parts of an array of at most `most` elements, in row-major order.
+/// `offset` is the offset of the part's first element in memory, `first` its position. Parts of a contiguous
 /// array are of rank 1.
-using part_visit = function_ref<void(const array_shape& part, std::int64_t place, std::int64_t first)>;
+using part_visit = function_ref<void(const array_shape& part, std::int64_t offset, std::int64_t first)>;
 
 void for_each_part(const array_shape& array, std::int64_t most, part_visit visit, std::int64_t origin = 0,
                    std::int64_t before = 0) {
@@ -85,12 +85,13 @@ class parts_in_flight {
   template <class Visit>
   void visit(const Visit& visit) {
     const auto unit_bytes = static_cast<std::int64_t>(element_bytes_) / ratio_;
-    for_each_part(
-        shape_, most_ * ratio_, [&](const array_shape& part, std::int64_t place, std::int64_t first) {
-          visit(part.size() / ratio_, first / ratio_, [&](int slot) {
-            copying_[slot] = steps_.copy(part, data_ + place * unit_bytes, packed(part), memory_[slot].get());
-          });
-        });
+    for_each_part(shape_, most_ * ratio_,
+                  [&](const array_shape& part, std::int64_t offset, std::int64_t first) {
+                    visit(part.size() / ratio_, first / ratio_, [&](int slot) {
+                      copying_[slot] =
+                          steps_.copy(part, data_ + offset * unit_bytes, packed(part), memory_[slot].get());
+                    });
+                  });
   }
   void join(int slot) { copying_[slot].join(); }
   /// Element `index` of a buffer.

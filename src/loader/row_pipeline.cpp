@@ -121,13 +121,13 @@ class row_pipeline_of : public row_pipeline {
       : row_pipeline(std::move(ring), ahead), exec_(exec), request_(request) {
     const std::array<std::size_t, 2> sizes{positions, static_cast<std::size_t>(request.table.width())};
     extents_ = shape<dynamic_rank>::make(sizes, "row_prefetcher::rows", request.element_bytes);
-    const device home = memory_home(exec);
+    const device target = memory_home(exec);
     for (std::size_t i = 0; i <= ahead; ++i) {
       row_room<space>& added = rooms_.emplace_back();
       added.rows =
-          tensor<std::byte, space>("row_prefetcher::rows", home, extents_.size() * request.element_bytes);
-      added.early = tensor<std::int64_t, space>("row_prefetcher::early", home, positions);
-      added.late = tensor<std::int64_t, space>("row_prefetcher::late", home, positions);
+          tensor<std::byte, space>("row_prefetcher::rows", target, extents_.size() * request.element_bytes);
+      added.early = tensor<std::int64_t, space>("row_prefetcher::early", target, positions);
+      added.late = tensor<std::int64_t, space>("row_prefetcher::late", target, positions);
     }
   }
 
@@ -147,12 +147,12 @@ class row_pipeline_of : public row_pipeline {
                             const tensor<std::int64_t, space>& list, std::size_t index,
                             std::int64_t positions) {
     const row_memory memory = rows(index, positions);
-    const auto listed = list.first(positions);
+    const auto rows = list.first(positions);
     array_shape out;
     out.describe_dense(memory.extents.rank(), memory.extents.sizes().data());
     out.label = memory.label;
     out.accesses = memory.accesses;
-    return request_.gather(instance, table, request_.data, make_ref(listed), out, memory.data);
+    return request_.gather(instance, table, request_.data, make_ref(rows), out, memory.data);
   }
 
   void release() noexcept override {
@@ -411,8 +411,8 @@ std::shared_ptr<row_pipeline> make_row_pipeline(const Exec& exec, const row_requ
   const slot_layout layout = source.layout(options.batch, "row_prefetcher");
   const auto ahead = static_cast<std::size_t>(options.ahead);
   const std::size_t depth = slots_of(options) + ahead;
-  auto ring = pipeline::make(make_lane(exec, layout, depth), std::move(maker), layout, order, options, depth,
-                             options.ahead + 1);
+  auto ring = pipeline::make(make_copy_stream(exec, layout, depth), std::move(maker), layout, order, options,
+                             depth, options.ahead + 1);
   const std::size_t positions = static_cast<std::size_t>(options.batch) * layout.fields.at(0).extents.width();
   using rows = std::conditional_t<is_host_exec<Exec>, host_row_pipeline<Exec>, device_row_pipeline<Exec>>;
   return std::make_shared<rows>(exec, request, positions, std::move(ring), ahead);

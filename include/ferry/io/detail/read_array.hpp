@@ -68,10 +68,11 @@ bool needs_transposed(const stored_array& stored, const array_shape& array);
 /// An uninitialised tensor of run-time rank on a device. A single element without extents becomes an array of
 /// one.
 template <class T, class Space, class Extents>
-tensor<T, Space, Extents> tensor_of(const std::string& label, device home,
+tensor<T, Space, Extents> tensor_of(const std::string& label, device target,
                                     std::span<const std::size_t> sizes) {
   static constexpr std::array<std::size_t, 1> single{1};
-  return tensor<T, Space, Extents>(label, home, sizes.empty() ? std::span<const std::size_t>(single) : sizes);
+  return tensor<T, Space, Extents>(label, target,
+                                   sizes.empty() ? std::span<const std::size_t>(single) : sizes);
 }
 
 /// Reads pieces of an array of a file.

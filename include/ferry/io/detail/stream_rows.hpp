@@ -81,11 +81,11 @@ std::shared_ptr<void> stream_memory(std::size_t bytes) {
   return engine::get<Exec>()->pinned_scratch(bytes);
 }
 
-/// Fills an array, or hands it out if T is const: calls work(T* elements, first, count) for pieces of it, from
-/// several threads and in any order. The piece holds the elements of the row-major positions [first, first +
-/// count); in a contiguous array every `first` is a multiple of piece_of(sizeof(T)). Waits first for the verbs
-/// in flight on the array, or for those that write to it, and returns when all is done. After an exception of
-/// `work` the array holds some of the pieces.
+/// Fills an array, or hands it out if T is const: calls work(T* elements, first, count) for pieces of it,
+/// from several threads and in any order. The piece holds the elements of the row-major positions [first,
+/// first + count); in a contiguous array every `first` is a multiple of piece_of(sizeof(T)). Waits first for
+/// the verbs in flight on the array, or for those that write to it, and returns when all is done. After an
+/// exception of `work` the array holds some of the pieces.
 ///
 ///   exec     an instance that reaches the array; unused for contiguous arrays in memory of the host
 ///   Strided  whether the array may have strides; false compiles less
@@ -123,10 +123,10 @@ void write_rows(const Exec& exec, const array_ref<T, Space>& array, const file& 
                 std::uint64_t offset) {
   stream<Strided>(exec, read_only(array),
                   [&target, offset](const T* elements, std::int64_t first, std::int64_t count) {
-                    const std::uint64_t place = offset + static_cast<std::uint64_t>(first) * sizeof(T);
+                    const std::uint64_t position = offset + static_cast<std::uint64_t>(first) * sizeof(T);
                     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-                    target.write_at(elements, bytes, place);
-                    target.start_write_back(place, bytes);
+                    target.write_at(elements, bytes, position);
+                    target.start_write_back(position, bytes);
                   });
 }
 template <bool Strided, class T, class Space>
