@@ -43,8 +43,8 @@ template <class T, class Chosen>
 struct bag_squares : combined_squares<T> {
   using typename combined_squares<T>::sum_type;
 
-  const std::int64_t* rows;  ///< of each place: its bag
-  const double* factors;     ///< of each place; null: 1
+  const std::int64_t* rows;  ///< of each entry of the order: its bag
+  const double* factors;     ///< of each entry; null: 1
   const Chosen* chosen;
   std::int64_t chosen_stride;
 
@@ -127,7 +127,7 @@ struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
     }
     const std::string& label = call.label("bags");
     const auto* const sizes = Pooling::divides ? bag_row_counts(call, label, bags, row_of) : nullptr;
-    launch_places<weighs>(call, label, plan, bags, {}, grads.extra, sizes, Pooling::divides, rows, factors);
+    launch_shares<weighs>(call, label, plan, bags, {}, grads.extra, sizes, Pooling::divides, rows, factors);
     return squares;
   }
 };

@@ -23,14 +23,14 @@ namespace ferry {
 
 namespace detail {
 
-/// Checks the numbers of a DLTensor, and that its elements are of a type; returns its rank and sets its extents.
-/// A tensor without extents is one element. Appends its description to the subject of messages.
+/// Checks the numbers of a DLTensor, and that its elements are of a type; returns its rank and sets its
+/// extents. A tensor without extents is one element. Appends its description to the subject of messages.
 std::size_t dlpack_extents(std::string& subject, const DLTensor& source, DLDataType type,
                            std::array<std::size_t, max_rank>& extents);
 
-/// The first element of an array without gaps in memory of a space; null for an array without elements. Throws
-/// invalid_argument for other strides than those of a row-major array, null strides excepted, and if memory that
-/// the producer says to be of its device can't be memory of the space.
+/// The first element of an array without gaps in memory of a space; null for an array without elements.
+/// Throws invalid_argument for other strides than those of a row-major array, null strides excepted, and if
+/// memory that the producer says to be of its device can't be memory of the space.
 void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_t size, std::size_t alignment,
                   std::string_view space);
 

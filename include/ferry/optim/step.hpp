@@ -131,8 +131,8 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     return detail::step_rows<chosen>(exec, rule, access, state, named, values);
 }
 
-/// One optimizer step on records, which hold weights and state of a row in one record, or on a cached_table of
-/// them. Otherwise as step on a table.
+/// One optimizer step on records, which hold weights and state of a row in one record, or on a cached_table
+/// of them. Otherwise as step on a table.
 template <class Exec, class Rule, class Records, class Indices, class Grads, class... Policies>
   requires(
       detail::is_records<Records>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,

@@ -20,10 +20,11 @@
 
 namespace ferry {
 
-// gather from a table of quantized rows into an array of float, double, half_t or bhalf_t is that of any table:
-// its values are decoded as its quantization says and rounded once. On path::direct and path::ordered one kernel
-// reads codes and scales where they lie, decodes, and finds bad indices; path::automatic is path::direct unless
-// memory of one side is pageable and the instance a device's. Otherwise codes and scales are gathered first.
+// gather from a table of quantized rows into an array of float, double, half_t or bhalf_t is that of any
+// table: its values are decoded as its quantization says and rounded once. On path::direct and path::ordered
+// one kernel reads codes and scales where they lie, decodes, and finds bad indices; path::automatic is
+// path::direct unless memory of one side is pageable and the instance a device's. Otherwise codes and scales
+// are gathered first.
 
 /// Codes and scales of row p of `batch` = those of row indices[p] of a table of the same quantization, as
 /// they are; the batch gets the table's factor. Rows of the batch have the table's width. Indices, policies,

@@ -163,12 +163,11 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
                           is_strict<Bounds>(named),
                           table.rows() > 0};
   };
-  const pooling_resources<on_host, launch_context<Exec>> resources{call};
   if constexpr (on_host) {
     const auto host = host_side(call.exec());
     const auto& rows = rows_on_host(call, access);
     const auto source = rows_for_kernels<Bounds, true>(call, named, table.rows());
-    launch_pool<Pooling>(host, label, inputs_of(rows, source), pooled, changed, resources);
+    launch_pool<Pooling>(call, host, label, inputs_of(rows, source), pooled, changed);
     host.fence(label);
   } else {
     decltype(auto) rows = access.rows(call);
@@ -185,7 +184,7 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
     const auto source = rows_for_kernels<Bounds>(call, named, table.rows());
     const auto& plan = plan_of(named);
     const auto& places = access.places(call, source, positions, plan);
-    launch_pool<Pooling>(call.exec(), label, inputs_of(rows, places), pooled, changed, resources);
+    launch_pool<Pooling>(call, call.exec(), label, inputs_of(rows, places), pooled, changed);
   }
   if constexpr (chosen_detours) deliver_rows<delivery>(call, maxima, changed, chosen);
   if constexpr (out_detours) deliver_rows<delivery>(call, pooled, changed, out);

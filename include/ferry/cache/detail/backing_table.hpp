@@ -42,16 +42,16 @@ class record_state<optim::records<Rule, T, StateType, Space>> {
 
   explicit record_state(records_type& records) : fields_(records.fields()), clock_(records.clock()) {
     for (int f = 0; f < fields_; ++f) {
-      names_[place(f)] = records.field_name(f);
-      field_[place(f)] = untracked(records.field_ref(f));
+      names_[index(f)] = records.field_name(f);
+      field_[index(f)] = untracked(records.field_ref(f));
     }
-    for (int f = 0; f < row_fields; ++f) row_field_[place(f)] = untracked(records.row_field_ref(f));
+    for (int f = 0; f < row_fields; ++f) row_field_[index(f)] = untracked(records.row_field_ref(f));
   }
 
   [[nodiscard]] int fields() const { return fields_; }
-  [[nodiscard]] std::string_view field_name(int f) const { return names_[place(f)]; }
-  [[nodiscard]] field_type field_ref(int f) const { return tracked_by(field_[place(f)]); }
-  [[nodiscard]] field_type row_field_ref(int f) const { return tracked_by(row_field_[place(f)]); }
+  [[nodiscard]] std::string_view field_name(int f) const { return names_[index(f)]; }
+  [[nodiscard]] field_type field_ref(int f) const { return tracked_by(field_[index(f)]); }
+  [[nodiscard]] field_type row_field_ref(int f) const { return tracked_by(row_field_[index(f)]); }
   [[nodiscard]] const auto& clock() const { return clock_; }
 
   /// The state with the records' own record of accesses, which this object does not keep alive.
@@ -62,7 +62,7 @@ class record_state<optim::records<Rule, T, StateType, Space>> {
   }
 
  private:
-  static constexpr std::size_t place(int f) { return static_cast<std::size_t>(f); }
+  static constexpr std::size_t index(int f) { return static_cast<std::size_t>(f); }
   static field_type untracked(field_type field) {
     field.accesses.reset();
     return field;
@@ -89,7 +89,7 @@ struct no_record_state {
 template <class T>
 inline constexpr bool is_coded = is_quantized<std::remove_cv_t<T>> && !is_codes<std::remove_cv_t<T>>;
 
-/// The scales and the factor of a quantized table behind a cache, in the place of a state. They stay valid
+/// The scales and the factor of a quantized table behind a cache, instead of a state. They stay valid
 /// when the table is moved.
 template <class Q, class ScaleSpace>
 class scales_behind {
@@ -127,7 +127,8 @@ class scales_behind {
   const float* factor_ = nullptr;
 };
 
-/// The table as an array_ref: of records the weights, of quantized rows the codes with the extents of numbers.
+/// The table as an array_ref: of records the weights, of quantized rows the codes with the extents of
+/// numbers.
 template <class Table>
 auto backing_ref(Table& table) {
   if constexpr (is_quantized<Table>)

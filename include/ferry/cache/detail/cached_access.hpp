@@ -60,8 +60,8 @@ auto cached_weights(const cached_table<Table, Policy>& table) {
   }
 }
 
-/// Rows of a cached table: a small kernel looks up the location of each item's row, in device memory or in host
-/// memory; locations address both. Holds the cache until the verb is enqueued.
+/// Rows of a cached table: a small kernel looks up the location of each item's row, in device memory or in
+/// host memory; locations address both. Holds the cache until the verb is enqueued.
 template <class Table, class Policy>
 class table_access<cached_table<Table, Policy>> {
   using backing = backing_table<Table>;

@@ -94,7 +94,7 @@ struct hits_and_misses {
 /// The addresser of kernels that write to cached tables: a row lies in host memory or in a slot.
 namespace ferry::kernels {
 
-/// Where a row lies.
+/// The location of a row.
 struct row_location {
   std::int64_t row;
   std::int64_t slot;  ///< -1: in host memory

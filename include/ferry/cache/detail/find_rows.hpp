@@ -211,7 +211,7 @@ auto counted(const Source& source, std::int64_t items) {
     return kernels::counted_positions<Source>{source, counting_step(items)};
 }
 
-/// What is to be found for a batch.
+/// The look-up of the rows of a batch.
 struct row_search {
   std::int64_t items;
   kernels::location_rule rule;

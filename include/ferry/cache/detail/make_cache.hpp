@@ -51,8 +51,8 @@ bool is_staged(const array_ref<T, Space>& table) {
 
 void require_tracked_rows(const untyped_array& array);
 
-/// The cache of the table `arrays.front()` and of other arrays with a row for each of its rows, with its first
-/// rows. `row_bytes`: bytes of the table's rows. `stage`: see row_cache.
+/// The cache of the table `arrays.front()` and of other arrays with a row for each of its rows, with its
+/// first rows. `row_bytes`: bytes of the table's rows. `stage`: see row_cache.
 std::unique_ptr<row_cache> fill_new_cache(std::span<const untyped_array> arrays, std::int64_t row_bytes,
                                           const cache_choice& choice, decltype(row_cache::stage) stage);
 

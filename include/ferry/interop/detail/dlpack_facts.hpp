@@ -73,9 +73,9 @@ consteval DLDataType dlpack_type() {
   return {dlpack_code<T>(), static_cast<std::uint8_t>(8 * sizeof(T) / lanes), lanes};
 }
 
-/// The device that memory of a space is presented as: `target`, by default its own. `data` is null for an array
-/// without elements. Throws invalid_argument if the memory can't be presented as that of `target`. Host memory
-/// that the device reaches may be given to other libraries as either's.
+/// The device that memory of a space is presented as: `target`, by default its own. `data` is null for an
+/// array without elements. Throws invalid_argument if the memory can't be presented as that of `target`. Host
+/// memory that the device reaches may be given to other libraries as either's.
 DLDevice presented_device(const std::string& label, std::string_view space, const void* data,
                           std::optional<DLDevice> target);
 

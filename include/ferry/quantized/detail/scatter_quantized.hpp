@@ -203,7 +203,8 @@ ticket scatter_numbers(const Exec& exec, Table& table, const Named& named,
       if constexpr (encodes_in_place<path_policy, Exec, Table>) {
         kernels::deciding_positions deciding{};
         deciding.table_rows =
-            listed(call, rows_for_kernels<bounds_policy>(call, named, target.rows()), named.rows()).rows;
+            list_of_rows(call, rows_for_kernels<bounds_policy>(call, named, target.rows()), named.rows())
+                .rows;
         if constexpr (bounds_policy::reports) deciding.findings = call.report().findings;
         encode_in_place(call, label, table, near_batch, deciding);
       } else {

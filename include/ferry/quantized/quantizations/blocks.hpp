@@ -12,8 +12,8 @@
 namespace ferry::quantization {
 
 /// MXFP8 of the OCP microscaling specification, with elements E4M3 or E5M2, and its MXFP4: see
-/// detail::microscaling for the formulas. The first number of a pair of mxfp4 is in the lower half of its byte,
-/// and a block of it with NaN has the codes 0 and 6.
+/// detail::microscaling for the formulas. The first number of a pair of mxfp4 is in the lower half of its
+/// byte, and a block of it with NaN has the codes 0 and 6.
 /// @{
 struct mxfp8 : detail::microscaling<detail::byte_codes<fp8_e4m3_t>, 8> {
   static constexpr const char* name = "mxfp8";  ///< see ferry::Quantization

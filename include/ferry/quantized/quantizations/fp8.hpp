@@ -10,7 +10,8 @@
 /// Codes of a byte with a float for the table, or for each row.
 namespace ferry::quantization {
 
-/// Numbers of the format E4M3, or E5M2, with one float for the table, as float8 checkpoints with `weight_scale`:
+/// Numbers of the format E4M3, or E5M2, with one float for the table, as float8 checkpoints with
+/// `weight_scale`:
 ///
 ///   value = code * table.scale(), in float
 ///   code  = value / table.scale(), to nearest even, at most 448, or 57344
