@@ -8,7 +8,7 @@
 #include "../backends/enabled.cpp"
 
 #include "bags/bag_arguments.cpp"
-#include "cache/flush_rows.cpp"
+#include "cache/refresh_rows.cpp"
 #include "cache/row_cache.cpp"
 #include "error.cpp"
 #include "interop/dlpack.cpp"

@@ -21,6 +21,6 @@
 #include "io/unit_digests.cpp"
 #include "io/variable_entry.cpp"
 #include "loader/batches.cpp"
-#include "loader/lane.cpp"
+#include "loader/copy_stream.cpp"
 #include "loader/pipeline.cpp"
 #include "loader/row_pipeline.cpp"

@@ -16,7 +16,7 @@ namespace ferry {
 ///   counts_rows       whether uses of rows are counted, 4 bytes per row of the table in device memory, and
 ///                     the rows exchanged for those used most
 ///   most_rows(rows)   the most rows to keep, of a table of `rows` rows; throws for options that do not fit
-///   interval()        batches between two exchanges; 0 for none
+///   interval()        batches between two refreshes; 0 for none
 ///   rows_from_start(rows)
 ///                     the rows to keep from the beginning, each once and of [0, rows)
 template <class T>

@@ -4,6 +4,7 @@
 #include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
+#include <ferry/cache/first.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/execution_space.hpp>
@@ -30,17 +31,8 @@ inline constexpr bool is_cacheable = holds_elements<Table>() || is_quantized<std
                                      (is_records<std::remove_cv_t<Table>> &&
                                       !is_table_object<std::remove_cv_t<Table>>);
 
-/// Stand for the table and the policy.
-/// @{
+/// Stands for the table.
 struct refused_table {};
-struct refused_policy {
-  static constexpr const char* name = "refused";
-  static constexpr bool counts_rows = false;
-  [[nodiscard]] static std::int64_t most_rows(std::int64_t) { return 0; }
-  [[nodiscard]] static std::int64_t interval() { return 0; }
-  [[nodiscard]] static std::vector<std::int64_t> rows_from_start(std::int64_t) { return {}; }
-};
-/// @}
 
 /// True unless the arguments are a table in a variable and a policy.
 template <class Table, class Policy = int, class... Rest>
@@ -130,7 +122,7 @@ class cached_table {
   /// bad_alloc, budget_exceeded.
   cached_table(Table& table, Policy policy) requires detail::is_cacheable<Table>
       : policy_(std::move(policy)),
-        table_(traits::ref(table)),
+        table_(detail::backing_ref(table)),
         state_(table),
         core_(traits::cache(table, [this](const auto& array, const auto&... more) {
           return detail::make_cache<detail::is_quantized<Table>>(array, traits::row_bytes(table_), policy_,
@@ -244,7 +236,7 @@ class cached_table<detail::refused_table, Policy> {
 template <class... Arguments>
   requires(detail::is_refused_cache<Arguments...>())
 cached_table(Arguments&&...)
-->cached_table<detail::refused_table, detail::refused_policy>;
+->cached_table<detail::refused_table, cache::first>;
 
 }  // namespace ferry
 

@@ -225,10 +225,6 @@ class checkpoint {
 
  private:
   void add_entry(std::unique_ptr<ferry::detail::checkpoint_entry> entry);
-  template <class Owner>  // of an entry
-  void add_entry(Owner entry) {
-    add_entry(std::unique_ptr<ferry::detail::checkpoint_entry>(entry.release()));
-  }
   void require_name(const std::string& name) const;
   void drop(const std::string& name) noexcept;
   void save_as(const std::string& name);

@@ -83,7 +83,9 @@ tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& cloc
 /// Rows, width and label of the table that a state is made for.
 template <class Table>
 auto described(const Table& table) {
-  if constexpr (requires { typename Table::quantization; }) {
+  if constexpr (ferry::detail::is_table_object<Table>) {
+    return table.ref();
+  } else if constexpr (requires { typename Table::quantization; }) {
     return ferry::detail::numbers_of(table);
   } else {
     ferry::detail::require_rows<Table>();

@@ -113,25 +113,17 @@ void gather_once(launch_context<Exec>& call, const std::string& fetch, const std
 }
 
 template <class Path, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
-ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
-                  const array_ref<Out, OutSpace>& out) {
+void gather_by_kernels(launch_context<Exec>& call, const Access& access, const Batch& batch,
+                       const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = positions_of(batch);
-  const auto& table = access.table();
   const auto& plan = plan_of(batch);
-  launch_context<Exec> call(exec, "gather");
-  const auto finish = [&] { return call.finish(table, n, has_signed_indices(batch)); };
-  if constexpr (splits_rows<Path>) call.refuse_capture(cooperative_needs_the_host);
-  if constexpr (is_plan<Batch>) call.use(plan);
-  if (out.width() == 0) look_at_bounds<Bounds>(call, batch, table.rows());
-  if (out.size() == 0) return finish();
   const std::string& label = call.label(Access::template path_label<Path>);
-  [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
-  if constexpr (by_host_alone<Path>) {
-    access.template gather_by_host<Bounds>(call, batch, out);
-  } else if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<OutSpace>) {
+  [[maybe_unused]] const auto traffic =
+      count_transfer<Path>(call, access.table(), out, n * access.row_bytes());
+  if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<OutSpace>) {
     gather_once(call, label, call.label_part(label, "expand"), access, batch, out);
   } else if constexpr (Path::sorts) {
-    require_direct_reach("gather", exec, out);
+    require_direct_reach("gather", call.exec(), out);
     call.writes_to(out);
     const auto source = sorted_places_of<Bounds>(call, access, batch);
     decltype(auto) rows = access.rows(call);
@@ -142,10 +134,10 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
       call.wait_for_host_access(rows);  // the host reads the table as well
       gather_cooperative(call, rows, source, out);
     } else {
-      launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n, order{});
+      launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n, order{});
     }
   } else {
-    require_direct_reach("gather", exec, out);
+    require_direct_reach("gather", call.exec(), out);
     call.writes_to(out);
     decltype(auto) rows = access.rows(call);
     // A block of threads moves several of these rows, so it reads each line of indices about once: see
@@ -153,25 +145,45 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
     const bool reads_once = Access::is_strided &&
                             std::is_same_v<typename Access::memory_space, device_space> &&
                             access.row_bytes() <= 4096;
-    const auto source = rows_for_kernels<Bounds>(call, batch, table.rows(), reads_once);
-    launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n);
+    const auto source = rows_for_kernels<Bounds>(call, batch, access.table().rows(), reads_once);
+    launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n);
   }
-  return finish();
+}
+
+template <class Path, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
+ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
+                  const array_ref<Out, OutSpace>& out) {
+  const auto& table = access.table();
+  launch_context<Exec> call(exec, "gather");
+  if constexpr (splits_rows<Path>) call.refuse_capture(cooperative_needs_the_host);
+  if constexpr (is_plan<Batch>) call.use(plan_of(batch));
+  if (out.width() == 0) look_at_bounds<Bounds>(call, batch, table.rows());
+  if (out.size() != 0) {
+    if constexpr (Access::template gathers_apart<Path, Exec, OutSpace>)
+      access.template gather_apart<Path, Bounds>(call, batch, out);
+    else
+      gather_by_kernels<Path, Bounds>(call, access, batch, out);
+  }
+  return call.finish(table, positions_of(batch), has_signed_indices(batch));
 }
 
 /// Chooses the path and gathers. `batch` comes from rows_named_by; require_batch has checked the arguments.
 template <class Asked, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
 ticket dispatch_gather(const Exec& exec, const Access& access, const Batch& batch,
                        const array_ref<Out, OutSpace>& out) {
-  if constexpr (requires { access.needs_host(); })
+  if constexpr (Access::may_need_host)
     if (access.needs_host()) return run_gather<path::staged, Bounds>(exec, access, batch, out);
-  constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
-  const path_kind best =
-      choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(batch), is_plan<Batch>);
-  return on_path<paths>(
-      best, [&]<class Path>(Path) __attribute__((always_inline)) {
-        return run_gather<Path, Bounds>(exec, access, batch, out);
-      });
+  if constexpr (!Access::is_strided && Access::template gathers_apart<Asked, Exec, OutSpace>) {
+    return run_gather<Asked, Bounds>(exec, access, batch, out);
+  } else {
+    constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
+    const path_kind best =
+        choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(batch), is_plan<Batch>);
+    return on_path<paths>(
+        best, [&]<class Path>(Path) __attribute__((always_inline)) {
+          return run_gather<Path, Bounds>(exec, access, batch, out);
+        });
+  }
 }
 
 }  // namespace detail

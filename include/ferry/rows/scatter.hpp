@@ -78,10 +78,8 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
     } else {
       detail::require_batch<Exec, chosen>("scatter", access.table(), named, batch);
       access.require_foreign("scatter", named, batch);
-      if constexpr (requires {
-                      access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch);
-                    }) {
-        return access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch);
+      if constexpr (access_type::encodes_rows) {
+        return access.template replace_rows<chosen, duplicates_policy>(exec, table, named, batch);
       } else {
         using job = detail::replace_job<typename access_type::value_type, typename access_type::memory_space>;
         return detail::update_rows<verb::scatter, chosen, duplicates_policy>(

@@ -43,17 +43,6 @@ const Record* records_for_kernels(launch_context<Exec>& call, std::vector<Record
   return indices_for_kernels(call, array);
 }
 
-/// Columns [column, column + width) of an array of rows.
-template <class T, class Space>
-array_ref<T, Space> columns_of(const array_ref<T, Space>& rows, std::int64_t column, std::int64_t width) {
-  auto part = rows;
-  part.strides = {rows.row_stride(), 1};
-  part.extents = {rows.rows(), width};
-  part.rank = 2;
-  part.data = rows.data + column;
-  return part;
-}
-
 /// A batch of several tables: their ranges of row numbers, on the host and for kernels, their values and the
 /// rows of their plan.
 template <class Value, class Space, class Source>
@@ -193,7 +182,11 @@ void launch_steps(launch_context<Exec>& call, const std::string& label, const ta
   std::vector<std::remove_cvref_t<decltype(values)>> parts;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     touch_arrays<path::direct>(call, jobs[t]);
-    parts.push_back(columns_of(values, layout.first_column[t], tables[t].width()));
+    auto& part = parts.emplace_back(values);
+    part.rank = 2;
+    part.strides = {values.row_stride(), 1};
+    part.extents = {values.rows(), tables[t].width()};
+    part.data += layout.first_column[t];
   }
   step_inputs findings;
   if constexpr (Looks) findings.template look_for_nonfinite<false>(call, label, values);

@@ -143,9 +143,9 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
                     typename chosen::template get<rounding_category, rounding::nearest>, nonfinite::keep>,
       Rule, state_type, array_ref<T, Space>>;
   call_type::template require_types<Exec, share, sum>();
-  const std::vector<untyped_array> listed(tables.begin(), tables.end());
-  table_layout layout{{0}, columns_of_tables(verb, listed, grads), {}};
-  require_separate(verb, listed);
+  const std::vector<untyped_array> arrays(tables.begin(), tables.end());
+  table_layout layout{{0}, columns_of_tables(verb, arrays, grads), {}};
+  require_separate(verb, arrays);
   require_states(verb, tables.size(), static_cast<std::size_t>(std::ranges::distance(states)));
   table_steps<call_type> steps(tables.size());
   auto table = tables.begin();

@@ -29,8 +29,8 @@ struct sharded_scatter
   void update(int rank, const Rows& rows, const RowValues& sources) {
     auto&& shard = shard_of(this->table, rank);
     if constexpr (has_coded_rows<Table>)
-      scatter_numbers<chosen_policies<policies_of_shard>>(this->instance(rank), shard, numbers_of(shard),
-                                                          rows, read_only(make_ref(sources)))
+      scatter_numbers<chosen_policies<policies_of_shard>>(this->instance(rank), shard, rows_named_by(rows),
+                                                          read_only(make_ref(sources)))
           .join();
     else
       scatter(this->instance(rank), shard, rows, sources, policies_of_shard{}).join();
@@ -39,8 +39,8 @@ struct sharded_scatter
   void update_in_place(int rank, const values_in_place<Value>& sources) {
     auto&& shard = shard_of(this->table, rank);
     if constexpr (has_coded_rows<Table>) {
-      scatter_numbers_by_plan<chosen_policies<policies_of_shard>>(
-          this->instance(rank), shard, numbers_of(shard), sources.plan, sources.values)
+      scatter_numbers_by_plan<chosen_policies<policies_of_shard>>(this->instance(rank), shard, sources.plan,
+                                                                  sources.values)
           .join();
     } else {
       using job = replace_job<typename Table::value_type, typename Table::memory_space>;

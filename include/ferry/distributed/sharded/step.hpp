@@ -54,18 +54,16 @@ struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, Stat
   }
   template <class Rows, class Grads>
   void update(int rank, const Rows& rows, const Grads& grads) {
-    const auto weights = weights_of_shard(this->table, rank);
     step_rows<policies_of_shard>(this->instance(rank), rule_of_shard(rule, this->table, state, rank),
-                                 stepped_rows(weights), state.shard(rank), rows_named_by(rows),
-                                 read_only(make_ref(grads)))
+                                 step_access_of_shard(this->table, rank), state.shard(rank),
+                                 rows_named_by(rows), read_only(make_ref(grads)))
         .join();
   }
   template <class Grads>
   void update_in_place(int rank, const values_in_place<Grads>& grads) {
-    const auto weights = weights_of_shard(this->table, rank);
     step_rows<policies_of_shard, values_of_ranks>(
-        this->instance(rank), rule_of_shard(rule, this->table, state, rank), stepped_rows(weights),
-        state.shard(rank), grads.plan, grads.values)
+        this->instance(rank), rule_of_shard(rule, this->table, state, rank),
+        step_access_of_shard(this->table, rank), state.shard(rank), grads.plan, grads.values)
         .join();
   }
 };

@@ -12,6 +12,7 @@
 #include <ferry/rows/detail/gather_staged.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -33,6 +34,9 @@
 ///   is_strided                whether row r lies at base + r * stride. Paths that occupy host threads,
 ///                             searches and atomic additions need it
 ///   gathers_once<OutSpace>    whether a gather with a plan reads each different row once
+///   gathers_apart<Path, Exec, OutSpace>
+///                             whether gather_apart<Path, Bounds>(call, named, out) gathers, not one kernel
+///   may_need_host             whether needs_host() says that path::staged gathers
 ///   path_label<Path>          the name of kernels on this path
 ///   table()                   the table as an array_ref, for checks, messages and the ticket
 ///   row_bytes()               bytes that travel for a row
@@ -61,8 +65,7 @@
 ///                             static_asserts on the policies; Gathers: of gather
 ///   require_writable()        static_asserts for verbs that write
 ///   require_decodable<Out>()  if rows are decoded: static_asserts on the elements that they become
-///   replaces_rows<Chosen, Duplicates>(exec, batch, values)
-///                             if rows are encoded: scatter
+///   encodes_rows              whether replace_rows<Chosen, Duplicates>(exec, table, batch, values) scatters
 namespace ferry::detail {
 
 template <class Access>
@@ -89,10 +92,6 @@ template <class Table>
 concept HasRowAccess = requires {
   typename table_access<std::remove_cvref_t<Table>>::gathered;
 };
-
-/// Kinds of tables that the generic writing verbs take. Quantized tables have verbs of their own.
-template <class Table>
-concept HasWritableRows = (HasRowAccess<Table> && !std::is_const_v<Table> && !is_quantized<Table>);
 
 /// Checks that the rows of a kind of table can become elements of type Out.
 template <class Access, class Out>
@@ -155,8 +154,12 @@ struct rows_of_kernels {
   using added_to = checked;
   using gathered = std::remove_const_t<T>;
   static constexpr bool is_strided = false;
+  static constexpr bool encodes_rows = false;
+  static constexpr bool may_need_host = false;
   template <class OutSpace>
   static constexpr bool gathers_once = false;
+  template <class Path, class Exec, class OutSpace>
+  static constexpr bool gathers_apart = false;
   template <class Path>
   static constexpr std::string_view path_label = Path::name;
 
@@ -175,22 +178,16 @@ struct rows_of_kernels {
 
 /// Rows of an array: row r at base + r * stride. Array: the array, or a reference to it.
 template <class T, class Space, class Array = const array_ref<T, Space>&>
-class plain_rows {
+class plain_rows : public rows_of_kernels<T, Space> {
  public:
-  using value_type = T;
-  using memory_space = Space;
   static constexpr bool is_strided = true;
-  template <class OutSpace>
-  static constexpr bool gathers_once = false;
-  template <class Path>
-  static constexpr std::string_view path_label = Path::name;
+  template <class Path, class Exec, class OutSpace>
+  static constexpr bool gathers_apart = by_host_alone<Path>;
 
   explicit plain_rows(Array array) : array_(static_cast<Array&&>(array)) {}
 
   [[nodiscard]] const array_ref<T, Space>& table() const { return array_; }
   [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(array_, 1); }
-  template <class... Operands>
-  static void require_foreign(const char*, const Operands&...) {}
 
   template <class Exec>
   const array_ref<T, Space>& rows(launch_context<Exec>& call) const {
@@ -205,9 +202,11 @@ class plain_rows {
   }
 
   /// By the host's threads, out[p] = row of position p.
-  template <class Bounds, class Exec, class Batch, class Out, class OutSpace>
-  void gather_by_host(launch_context<Exec>& call, const Batch& batch,
-                      const array_ref<Out, OutSpace>& out) const {
+  template <class Path, class Bounds, class Exec, class Batch, class Out, class OutSpace>
+  void gather_apart(launch_context<Exec>& call, const Batch& batch,
+                    const array_ref<Out, OutSpace>& out) const {
+    [[maybe_unused]] const auto traffic =
+        count_transfer<Path>(call, array_, out, positions_of(batch) * row_bytes());
     wait_for_host_access(call, "ferry::gather::staged", array_, out);
     // DMA from a page-locked table may still be in flight when the verb returns.
     if constexpr (is_page_locked<Space>) call.reads_from(array_);
@@ -266,7 +265,8 @@ struct array_access : plain_rows<typename Array::value_type, typename Array::mem
 template <class Table>
 concept HasRows = (AnArray<Table> || HasRowAccess<Table>);
 template <class Table>
-concept HasOutputRows = (AnArray<Table> || HasWritableRows<std::remove_reference_t<Table>>);
+concept HasOutputRows = (AnArray<Table> ||
+                         (HasRowAccess<Table> && !std::is_const_v<std::remove_reference_t<Table>>));
 /// @}
 
 template <class Table, bool Reads>

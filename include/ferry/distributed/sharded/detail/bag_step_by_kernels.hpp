@@ -252,8 +252,8 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     auto maxima = payload<maximum, device_space>(exec, "maxima", grads.rows(), this->width());
     const fence_on_exception<Exec> work(exec);
     read_rows_of_peers([&](const auto& rows, const auto& list) {
-      pool_bags<path::automatic, pooling, bounds_policy>(exec, rows, list, bags, no_array{},
-                                                         make_ref(positions), make_ref(maxima))
+      pool_bags<path::automatic, pooling, bounds_policy>(exec, rows, list, bags, make_ref(positions),
+                                                         make_ref(maxima))
           .join();
     });
     const std::int64_t* place = lists.place;

@@ -59,31 +59,22 @@ bool is_checked(const Named& named) {
 }
 
 /// Pools rows that have arrived: position p has row slots[p], or none for -1.
-template <class Pooling, class Bounds, class Exec, class Bags, class Arrived, class Wire, class Weights,
-          class Chosen, class Out, class OutSpace>
+template <class Pooling, class Bounds, class Exec, class Bags, class Arrived, class Wire, class Extra,
+          class Out, class OutSpace>
 void pool_slots(const Exec& exec, const Arrived& arrived, const tensor<std::int64_t, Wire>& slots,
-                const Bags& bags, const Weights& weights, const Chosen& chosen,
-                const array_ref<Out, OutSpace>& out) {
-  const auto pool = [&](const auto& access) {
-    pool_bags<path::automatic, Pooling, Bounds>(exec, access, read_only(make_ref(slots)), bags, weights,
-                                                chosen, out)
-        .join();
-  };
-  if constexpr (HasRowAccess<Arrived> && !is_codes<Arrived>) {
-    pool(table_access<Arrived>(arrived, "gather_bags"));
-  } else {
-    const auto rows = rows_to_pool(arrived);
-    pool(plain_rows(rows));
-  }
+                const Bags& bags, const Extra& extra, const array_ref<Out, OutSpace>& out) {
+  pool_bags<path::automatic, Pooling, Bounds>(exec, access_to<Arrived, true>(arrived, "gather_bags"),
+                                              read_only(make_ref(slots)), bags, extra, out)
+      .join();
 }
 
 /// Pools rows that have arrived: position p has row slot[p], or none for -1. The errors of the offsets and of
 /// bad positions within bags are those of an ordinary table.
 template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class Arrived,
-          class Wire, class Weights, class Chosen, class Out, class OutSpace>
+          class Wire, class Extra, class Out, class OutSpace>
 ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, const Named& named,
                     const Bags& bags, const row_route<Wire>& route, const Arrived& arrived,
-                    const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
+                    const Extra& extra, const array_ref<Out, OutSpace>& out) {
   constexpr bool looks = !std::is_same_v<Bounds, bounds::unchecked>;
   const auto slots = slots_of(route);
   const bool strict = is_checked<Bounds>(named);
@@ -107,11 +98,11 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
   }
   try {
     if constexpr (!looks)
-      pool_slots<Pooling, bounds::unchecked>(exec, arrived, slots, bags, weights, chosen, out);
+      pool_slots<Pooling, bounds::unchecked>(exec, arrived, slots, bags, extra, out);
     else if (strict)
-      pool_slots<Pooling, bounds::check>(exec, arrived, slots, bags, weights, chosen, out);
+      pool_slots<Pooling, bounds::check>(exec, arrived, slots, bags, extra, out);
     else
-      pool_slots<Pooling, bounds::skip>(exec, arrived, slots, bags, weights, chosen, out);
+      pool_slots<Pooling, bounds::skip>(exec, arrived, slots, bags, extra, out);
   } catch (const ferry::out_of_range&) {  // the error below is in the terms of the whole table
   }
   if (report.out_of_range == 0) return {};
@@ -179,10 +170,9 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
     require_extra_output<pooling>(this->verb, extra, routed_positions(this->named), this->out);
   }
   void apply() {
-    if constexpr (finds)
-      pool(no_array{}, extra);
-    else
-      pool(extra, no_array{});
+    this->result = pool_arrived<pooling, typename Choice::bounds_policy>(
+        this->verb, this->exec, this->table, this->named, bags, this->current_routes().batch, this->arrived,
+        extra, this->out);
   }
   template <class List>
   [[nodiscard]] ticket read_peers(const List& list) {
@@ -219,18 +209,7 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
   }
   template <class Access, class List>
   [[nodiscard]] ticket pool_rows_of(const Access& rows, const List& list) {
-    if constexpr (finds)
-      return pool_bags<path::automatic, pooling, bounds_policy>(this->exec, rows, list, bags, no_array{},
-                                                                extra, this->out);
-    else
-      return pool_bags<path::automatic, pooling, bounds_policy>(this->exec, rows, list, bags, extra,
-                                                                no_array{}, this->out);
-  }
-  template <class Weights, class Chosen>
-  void pool(const Weights& weights, const Chosen& chosen) {
-    this->result = pool_arrived<pooling, typename Choice::bounds_policy>(
-        this->verb, this->exec, this->table, this->named, bags, this->current_routes().batch, this->arrived,
-        weights, chosen, this->out);
+    return pool_bags<path::automatic, pooling, bounds_policy>(this->exec, rows, list, bags, extra, this->out);
   }
 };
 

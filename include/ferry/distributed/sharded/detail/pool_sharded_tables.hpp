@@ -67,7 +67,7 @@ struct shards_entry {
   std::int64_t column;
 
   template <class Terms>
-  KOKKOS_FORCEINLINE_FUNCTION void place(Terms& terms) const {
+  KOKKOS_FORCEINLINE_FUNCTION void bind(Terms& terms) const {
     terms.table = decltype(terms.table)::of(lowest, 1);
     terms.source.places = places;
   }

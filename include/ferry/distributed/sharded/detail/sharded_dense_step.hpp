@@ -114,9 +114,9 @@ struct sharded_dense_step : sharded_call<Exec, Table, every_row> {
   }
   template <class Grads>
   void step_shard(int rank, const Exec& shard_exec, const Grads& grads) {
-    const auto weights = weights_of_shard(table, rank);
-    step_rows<ShardPolicies>(shard_exec, rule_of_shard(rule, table, state, rank), stepped_rows(weights),
-                             state.shard(rank), every_row{table.rows_of(rank)}, grads)
+    step_rows<ShardPolicies>(shard_exec, rule_of_shard(rule, table, state, rank),
+                             step_access_of_shard(table, rank), state.shard(rank),
+                             every_row{table.rows_of(rank)}, grads)
         .join();
   }
 };

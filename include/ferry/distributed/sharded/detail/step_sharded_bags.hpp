@@ -235,7 +235,7 @@ struct sharded_bag_step
     tensor<pooling_type<element, void, float>, wire> maxima("maxima", grads.rows(), grads.width());
     const auto arrived = fetch_rows_of_batch();
     pool_arrived<pooling, bounds_policy>(this->verb, exec, table, named, bags, this->current_routes().batch,
-                                         arrived, no_array{}, make_ref(positions), make_ref(maxima))
+                                         arrived, make_ref(positions), make_ref(maxima))
         .join();
     return positions;
   }

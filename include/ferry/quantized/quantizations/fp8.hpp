@@ -3,10 +3,30 @@
 
 #include <ferry/quantized/detail/scaled_codes.hpp>
 #include <ferry/quantized/quantization.hpp>
+#include <ferry/tensor/fp8.hpp>
 
 #include <Kokkos_Macros.hpp>
 
+/// Codes of a byte with a float for the table, or for each row.
 namespace ferry::quantization {
+
+/// Numbers of the format E4M3, or E5M2, with one float for the table, as float8 checkpoints with
+/// `weight_scale`:
+///
+///   value = code * table.scale(), in float
+///   code  = value / table.scale(), to nearest even, at most 448, or 57344
+///
+/// NaN stays NaN, infinity becomes the largest number. The bits are those of torchao's
+/// _quantize_affine_float8 and _dequantize_affine_float8 in float.
+/// @{
+struct e4m3 : detail::table_scaled<fp8_e4m3_t> {
+  static constexpr const char* name = "e4m3";  ///< see ferry::Quantization
+};
+struct e5m2 : detail::table_scaled<fp8_e5m2_t> {
+  static constexpr const char* name = "e5m2";  ///< see ferry::Quantization
+};
+/// @}
+static_assert(Quantization<e4m3> && Quantization<e5m2>);
 
 /// The codes of a quantization that has one float for the table, with one float for each row instead:
 /// per_row<e4m3>, say.

@@ -20,12 +20,12 @@ namespace ferry::detail {
 namespace {
 
 template <class Exec>
-class lane_of final : public lane {
+class copy_stream_of final : public copy_stream {
  public:
   using backend = execution_backend<Exec>;
   static constexpr bool on_host = is_host_exec<Exec>;
 
-  lane_of(const Exec& exec, const slot_layout& layout, std::size_t slots)
+  copy_stream_of(const Exec& exec, const slot_layout& layout, std::size_t slots)
       : slot_bytes_(layout.bytes), host_("loader::slots", layout.bytes_of(slots)) {
     static_cast<void>(engine::get(exec));  // made first, so it is released last
     if constexpr (!on_host) {
@@ -39,7 +39,7 @@ class lane_of final : public lane {
 
   [[nodiscard]] bool travels() const override { return !on_host; }
 
-  void place(slot& target, std::size_t index) override {
+  void give_memory(slot& target, std::size_t index) override {
     target.host = host_.data() + index * slot_bytes_;
     target.device = on_host ? target.host : device_.data() + index * slot_bytes_;
     if (on_host) target.device_accesses = target.host_accesses;
@@ -138,8 +138,9 @@ class living_prefetchers {
 };
 
 template <ExecutionSpace Exec>
-std::unique_ptr<lane> make_lane(const Exec& exec, const slot_layout& layout, std::size_t slots) {
-  return std::make_unique<lane_of<Exec>>(exec, layout, slots);
+std::unique_ptr<copy_stream> make_copy_stream(const Exec& exec, const slot_layout& layout,
+                                              std::size_t slots) {
+  return std::make_unique<copy_stream_of<Exec>>(exec, layout, slots);
 }
 
 template <ExecutionSpace Exec>
@@ -160,13 +161,14 @@ std::shared_ptr<pipeline> make_pipeline(const Exec& exec, const source_facts& so
   const batch_order order(source.samples, options);
   const slot_layout layout = source.layout(options.batch, "prefetcher");
   const std::size_t depth = slots_of(options);
-  return pipeline::make(make_lane(exec, layout, depth), std::move(maker), layout, order, options, depth);
+  return pipeline::make(make_copy_stream(exec, layout, depth), std::move(maker), layout, order, options,
+                        depth);
 }
 
-#define FERRY_LANES_OF(EXEC)                                                                      \
-  template std::unique_ptr<lane> make_lane(const EXEC&, const slot_layout&, std::size_t);         \
-  template void close_at_finalize<EXEC>(const std::shared_ptr<closable>&);                        \
-  template std::shared_ptr<pipeline> make_pipeline(const EXEC&, const source_facts&, batch_maker, \
+#define FERRY_LANES_OF(EXEC)                                                                            \
+  template std::unique_ptr<copy_stream> make_copy_stream(const EXEC&, const slot_layout&, std::size_t); \
+  template void close_at_finalize<EXEC>(const std::shared_ptr<closable>&);                              \
+  template std::shared_ptr<pipeline> make_pipeline(const EXEC&, const source_facts&, batch_maker,       \
                                                    const prefetch_options&);
 FERRY_FOR_EXECUTION_SPACES(FERRY_LANES_OF)
 #undef FERRY_LANES_OF

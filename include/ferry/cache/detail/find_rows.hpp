@@ -4,20 +4,24 @@
 #include <ferry/cache/detail/cached_addresser.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/plan_storage.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
+#include <type_traits>
 
 namespace ferry::kernels {
 
-/// How the place of a row is written down. In a *virtual table*, which begins at the lower one of host memory
-/// and device memory, it is a row of either. In a *code*, it is the row, with the slot + 1 in the bits above.
-struct place_rule {
+/// How the location of a row is written down: as a row of a *virtual table*, which begins at the lower one of
+/// host memory and device memory, or as one of packed_locations.
+struct location_rule {
   std::int64_t cold_base;
   std::int64_t hot_base;
   std::int64_t slot_step;
@@ -51,6 +55,8 @@ inline constexpr bool may_repeat_rows<counted_positions<Source>> = true;
 
 /// The segments of a plan: its rows with the number of positions of each.
 struct counted_segments {
+  static constexpr std::int64_t every = 1;
+
   const std::int64_t* unique_rows;
   const std::int64_t* segment_begin;
   const std::int64_t* unique_count;
@@ -88,7 +94,7 @@ struct team_counts {
   }
 };
 
-/// Looks every item's row up in the directory and writes its place, -1 if it has no row. Counts the uses
+/// Looks every item's row up in the directory and writes its location, -1 if it has no row. Counts the uses
 /// of rows, and hits and misses. A verb that writes marks the slots, and lists its misses if it is given
 /// lists.
 ///
@@ -96,14 +102,14 @@ struct team_counts {
 /// loads of a thread's items overlap. Teams do the same, and count in shared memory first. The counters are
 /// sums of integers: their values don't depend on the order of the threads.
 template <class Source>
-struct find_places {
+struct find_rows {
   static constexpr int items_per_thread = 4;
   static constexpr int team_size = 512;
 
   Source source;
   row_directory directory;
-  place_rule rule;
-  std::int64_t* places;
+  location_rule rule;
+  std::int64_t* locations;
   std::int64_t items;
   std::int64_t threads;
   std::uint32_t* counts;  ///< null: uses are not counted
@@ -147,10 +153,10 @@ struct find_places {
       const std::int64_t i = thread + k * threads;
       if (i >= items) break;
       if (row[k] < 0) {
-        places[i] = -1;
+        locations[i] = -1;
         continue;
       }
-      places[i] = rule.of(row[k], slot[k]);
+      locations[i] = rule.of(row[k], slot[k]);
       const auto positions = static_cast<std::uint64_t>(source.positions(i));
       (slot[k] >= 0 ? hits : misses) += positions;
       if (changed != nullptr) mark(i, slot[k]);
@@ -167,7 +173,7 @@ struct find_places {
       changed[slot] = detail::slot_dirty_again;
       return;
     }
-    if (slot < -1) stale[coming(slot)] = 1;
+    if (slot < -1) stale[loading(slot)] = 1;
     if (missed.items != nullptr) missed.add(item);
   }
 
@@ -196,49 +202,70 @@ inline std::int64_t counting_step(std::int64_t positions) {
   return every;
 }
 
-/// The places of a source's items.
+/// The items of a source as find_rows counts them.
+template <class Source>
+auto counted(const Source& source, std::int64_t items) {
+  if constexpr (std::is_same_v<Source, kernels::segment_heads>)
+    return kernels::counted_segments{source.unique_rows, source.segment_begin, source.unique_count};
+  else
+    return kernels::counted_positions<Source>{source, counting_step(items)};
+}
+
+/// The look-up of the rows of a batch.
+struct row_search {
+  std::int64_t items;
+  kernels::location_rule rule;
+  bool writes;                     ///< the verb changes the rows
+  kernels::missed_items missed{};  ///< lists of the rows that are not cached
+};
+
+/// The locations of the items of a counted source, -1 for an item without a row. Begins a batch, that of
+/// `plan` if there is one. Reports bad indices.
 template <class Exec, class Source>
-void find_places(launch_context<Exec>& call, row_cache& cache, const Source& source, std::int64_t items,
-                 const kernels::place_rule& rule, bool counts, bool writes, std::int64_t* places,
-                 const kernels::missed_items& missed = {}) {
+const std::int64_t* find_rows(launch_context<Exec>& call, row_cache& cache, const Source& source,
+                              const row_search& search, const std::shared_ptr<plan_storage>& plan) {
+  auto* locations = call.template scratch<std::int64_t>(search.items);
+  const bool counts = begin_batch(call, cache, plan, search.writes);
+  if (counts) cache.counted_every = source.every;
   const slot_book& book = cache.memory.book;
   const std::string& label = call.label("cached", "find");
-  using kernel = kernels::find_places<Source>;
-  const std::int64_t threads = (items + kernel::items_per_thread - 1) / kernel::items_per_thread;
+  using kernel = kernels::find_rows<Source>;
+  const std::int64_t threads = (search.items + kernel::items_per_thread - 1) / kernel::items_per_thread;
   const kernel find{source,
                     book.directory,
-                    rule,
-                    places,
-                    items,
+                    search.rule,
+                    locations,
+                    search.items,
                     threads,
                     counts ? cache.counts.data() : nullptr,
-                    writes ? book.changed : nullptr,
+                    search.writes ? book.changed : nullptr,
                     book.stale,
                     book.tallies,
-                    missed};
+                    search.missed};
   if constexpr (!is_host_exec<Exec> && kernels::may_repeat_rows<Source>) {
-    if (counts && items > kernel::team_size) {
+    if (counts && search.items > kernel::team_size) {
       const tool_kernel reported(call.exec(), label);
       execution_backend<Exec>::launch_blocks(
           call.exec(), label, static_cast<int>((threads + kernel::team_size - 1) / kernel::team_size),
           kernel::team_size, find);
-      return;
+      return locations;
     }
   }
   launch(call.exec(), label, threads, find);
+  return locations;
 }
 
-/// Codes of rows and slots: see coded_places.
-inline kernels::place_rule codes_of_rows(const row_cache& cache) {
+/// The rule of packed_locations.
+inline kernels::location_rule packing_of(const row_cache& cache) {
   const std::int64_t slot = std::int64_t{1} << cache.row_bits();
   return {0, slot, slot, true};
 }
 
 /// The virtual table of a backing array: `table` with its data at the lower one of the two
-/// memories. Its rows are the places of `rule`.
+/// memories. Its rows are the locations of `rule`.
 template <class T, class Space>
 array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached_array& cached,
-                                  kernels::place_rule& rule) {
+                                  kernels::location_rule& rule) {
   array_ref<T, Space> view = table;
   rule = {};
   if (cached.stride == 0) return view;  // rows without bytes lie anywhere
@@ -248,7 +275,7 @@ array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached
   };
   rule = {rows_from(cached.cold), rows_from(cached.hot), 1, false};
   view.data = reinterpret_cast<T*>(base);
-  // The places reach into both memories, beyond the rows of the table.
+  // The locations reach into both memories, beyond the rows of the table.
   view.extents[0] = std::numeric_limits<std::int64_t>::max() / 2 / cached.stride;
   return view;
 }

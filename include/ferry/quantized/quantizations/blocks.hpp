@@ -8,7 +8,24 @@
 
 #include <Kokkos_Macros.hpp>
 
+/// Codes with a scale for each block of a row.
 namespace ferry::quantization {
+
+/// MXFP8 of the OCP microscaling specification, with elements E4M3 or E5M2, and its MXFP4: see
+/// detail::microscaling for the formulas. The first number of a pair of mxfp4 is in the lower half of its
+/// byte, and a block of it with NaN has the codes 0 and 6.
+/// @{
+struct mxfp8 : detail::microscaling<detail::byte_codes<fp8_e4m3_t>, 8> {
+  static constexpr const char* name = "mxfp8";  ///< see ferry::Quantization
+};
+struct mxfp8_e5m2 : detail::microscaling<detail::byte_codes<fp8_e5m2_t>, 15> {
+  static constexpr const char* name = "mxfp8_e5m2";  ///< see ferry::Quantization
+};
+struct mxfp4 : detail::microscaling<detail::pair_codes<fp4_e2m1_pair_t>, 2> {
+  static constexpr const char* name = "mxfp4";  ///< see ferry::Quantization
+};
+/// @}
+static_assert(Quantization<mxfp8> && Quantization<mxfp8_e5m2> && Quantization<mxfp4>);
 
 /// NVIDIA's NVFP4: numbers of the format E2M1 in pairs, the first one in the lower half of its byte; blocks
 /// of 16 numbers with an E4M3 scale; one float for the table.
