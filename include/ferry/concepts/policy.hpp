@@ -7,7 +7,29 @@
 
 namespace ferry {
 
-/// Categories of policies. A verb takes at most one policy of each category.
+/// Category of the path policies. A verb takes at most one policy of each category.
+struct path_category {};
+/// Category of the bounds policies.
+struct bounds_category {};
+/// Category of the duplicates policies.
+struct duplicates_category {};
+/// Category of the step_count policies.
+struct step_count_category {};
+/// Category of the rounding policies.
+struct rounding_category {};
+/// Category of the nonfinite policies.
+struct nonfinite_category {};
+/// Category of the pooling policies.
+struct pooling_category {};
+/// Category of the reduce policies, of sharded tables.
+struct reduce_category {};
+/// Category of the occupancy policies.
+struct occupancy_category {};
+/// Category of the overlap policies.
+struct overlap_category {};
+/// Category of the overflow policies.
+struct overflow_category {};
+/// Categories of the bounds of one side of copy_rows.
 /// @{
 struct path_category {};
 struct bounds_category {};
@@ -124,6 +146,12 @@ concept OccupancyPolicy = PolicyOf<T, occupancy_category> && requires {
 template <class T>
 concept OverlapPolicy = PolicyOf<T, overlap_category> && requires {
   { T::buffers } -> std::convertible_to<bool>;
+};
+
+/// Rows without a slot: left out if the policy `spills`, else an error.
+template <class T>
+concept OverflowPolicy = PolicyOf<T, overflow_category> && requires {
+  { T::spills } -> std::convertible_to<bool>;
 };
 
 }  // namespace ferry

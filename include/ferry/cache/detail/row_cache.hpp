@@ -99,6 +99,17 @@ struct slot_book {
   std::uint8_t* stale;       ///< [slots] whether the row that is being loaded was written to in host memory
 };
 
+/// The order of use of cache::lru, of which each group has one.
+struct use_book {
+  std::int32_t* order;     ///< [groups][group_slots] slots of the group, the one used least recently first
+  std::int32_t* taken;     ///< [groups][group_slots] the slots that a batch gives to new rows
+  std::uint64_t* used;     ///< [slots] the number of the latest batch that used the slot, and its position
+  std::uint64_t* batches;  ///< [groups] the number of the latest batch
+  std::int64_t group_slots;
+  std::int64_t group_rows;
+  std::int64_t groups;  ///< 0: another policy chooses the rows
+};
+
 /// Verbs that write mark slots with the second one. A refresh turns that into the first one when it begins
 /// to write rows back, and so finds those that verbs change in the meantime.
 inline constexpr std::uint8_t slot_dirty = 1, slot_dirty_again = 2;
@@ -112,11 +123,12 @@ struct cache_memory {
   std::int64_t slots = 0;
   tensor<std::uint64_t, device_space> words;
   slot_book book{};
+  use_book uses{};
 
   static constexpr std::int64_t bins = 4096, digits = 3, choice_words = 24;
 
   cache_memory() = default;
-  cache_memory(const std::string& label, std::int64_t rows, std::int64_t most);
+  cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, std::int64_t groups);
 };
 
 /// The work between two verbs, see src/cache/refresh_rows.cpp.
@@ -261,6 +273,11 @@ void reload_rows(launch_context<Exec>& call, row_cache& cache);
 template <ExecutionSpace Exec>
 bool begin_batch(launch_context<Exec>& call, row_cache& cache, const std::shared_ptr<plan_storage>& plan,
                  bool writes);
+
+/// Moves the rows of the slots in book.moving: those that leave from changed slots to host memory, then those
+/// that enter. Each entry is twice the slot, plus one if the slot has changed.
+template <ExecutionSpace Exec>
+void swap_listed_rows(launch_context<Exec>& call, row_cache& cache, std::int64_t most_blocks);
 
 /// Caches an array with a row per row of the table, too, if it is not cached yet: its cached rows get memory
 /// and are loaded. Throws bad_alloc or budget_exceeded before it changes anything.

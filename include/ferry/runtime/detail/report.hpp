@@ -31,6 +31,8 @@ struct index_report {
   std::uint64_t first_index = 0;        ///< its bits, sign-extended
   std::uint64_t duplicates = 0;         ///< number of rows with several positions
   std::uint64_t first_row = none;       ///< the lowest such row
+  std::uint64_t overflows = 0;          ///< groups of a cache with more different rows than slots
+  std::uint64_t first_group = none;     ///< the lowest such group
   std::uint64_t nonfinite = 0;          ///< number of values that are infinite or not a number
   std::uint64_t first_value = none;  ///< the lowest index of such a value (row-major) times 4, plus its kind
   std::uint64_t bad_bags = 0;  ///< number of bags whose offsets give no positions; counted above as well
@@ -91,6 +93,12 @@ struct report_writer {
   KOKKOS_FUNCTION void duplicate(std::int64_t row) const {
     Kokkos::atomic_inc(&findings->duplicates);
     Kokkos::atomic_min(&findings->first_row, static_cast<std::uint64_t>(row));
+    *static_cast<volatile unsigned int*>(raised) = 1u;
+  }
+
+  KOKKOS_FUNCTION void overflow(std::int64_t group) const {
+    Kokkos::atomic_inc(&findings->overflows);
+    Kokkos::atomic_min(&findings->first_group, static_cast<std::uint64_t>(group));
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 
