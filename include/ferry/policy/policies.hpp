@@ -52,9 +52,11 @@ template <class List>
 struct policy_facts;
 template <class... Ps>
 struct policy_facts<policies<Ps...>> {
-  static constexpr bool all_known = (is_one_of<Ps, path_category, bounds_category, duplicates_category,
-                                               step_count_category, rounding_category, nonfinite_category> &&
-                                     ...);
+  /// True if each policy is of one of these categories.
+  template <class... Categories>
+  static constexpr bool all_in = (is_one_of<Ps, Categories...> && ...);
+  static constexpr bool all_known = all_in<path_category, bounds_category, duplicates_category,
+                                           step_count_category, rounding_category, nonfinite_category>;
   template <class Category>
   static constexpr int count = (0 + ... + (in_category<Ps, Category> ? 1 : 0));
 };
@@ -73,6 +75,12 @@ struct chosen_policies {
   static constexpr bool names = facts::template count<Category> > 0;
   template <class Category>
   static constexpr bool at_most_one = facts::template count<Category> <= 1;
+  /// Facts about the policies of a verb that takes these categories.
+  template <class... Categories>
+  struct takes {
+    static constexpr bool all_known = facts::template all_in<Categories...>;
+    static constexpr bool at_most_one = (chosen_policies::template at_most_one<Categories> && ...);
+  };
   /// The policies of all other categories.
   template <class Category>
   using without = typename policies_without<list, Category>::type;

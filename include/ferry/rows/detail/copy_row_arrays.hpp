@@ -51,22 +51,9 @@ struct row_copy_policies {
   static constexpr bool names_bounds = asked::template names<bounds_category>;
   static constexpr bool names_source_bounds = names_bounds || asked::template names<source_bounds_category>;
   static constexpr bool names_target_bounds = names_bounds || asked::template names<target_bounds_category>;
-  template <class List>
-  struct facts;
-  template <class... Qs>
-  struct facts<policies<Qs...>> {
-    static constexpr bool all_known =
-        (is_one_of<Qs, path_category, bounds_category, source_bounds_category, target_bounds_category,
-                   duplicates_category, occupancy_category, overlap_category> &&
-         ...);
-  };
-  static constexpr bool all_known = facts<typename asked::list>::all_known;
-  static constexpr bool at_most_one =
-      asked::template at_most_one<path_category> && asked::template at_most_one<bounds_category> &&
-      asked::template at_most_one<source_bounds_category> &&
-      asked::template at_most_one<target_bounds_category> &&
-      asked::template at_most_one<duplicates_category> && asked::template at_most_one<occupancy_category> &&
-      asked::template at_most_one<overlap_category>;
+  using checks = typename asked::template takes<path_category, bounds_category, source_bounds_category,
+                                                target_bounds_category, duplicates_category,
+                                                occupancy_category, overlap_category>;
 };
 
 /// Tables of one side, without their types.
