@@ -3,6 +3,7 @@
 
 #include "../../backends/enabled.hpp"
 
+#include <ferry/cache/detail/choose_slots.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/cache/fixed.hpp>
 #include <ferry/error.hpp>
@@ -35,7 +36,9 @@ void cached_array::allocate(const std::string& label, std::int64_t slots) {
   hot = address + (cold % step + step - address % step) % step;
 }
 
-cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int64_t most) : slots(most) {
+cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int64_t most,
+                           std::int64_t groups)
+    : slots(most) {
   // A directory's entry has a bit beside the slot, see loading_bit; a row and its slot share a number, see
   // row_cache::row_bits().
   const int bits = std::min(31, 62 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
@@ -54,6 +57,9 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
              choice = take(choice_words);
   const auto moving_count = take(1);
   const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
+  const std::int64_t ordered = groups == 0 ? 0 : slots;
+  const auto order = take((ordered + 1) / 2), taken = take((ordered + 1) / 2), used = take(ordered),
+             batches = take(groups);
   words = tensor<std::uint64_t, device_space>(label + "::directory", end);
   words.accesses()->record_untracked_use();  // of refreshes
   const auto word = [&](std::int64_t begin) { return words.data() + begin; };
@@ -68,6 +74,14 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
           word(choice),
           reinterpret_cast<std::uint8_t*>(word(changed)),
           reinterpret_cast<std::uint8_t*>(word(stale))};
+  if (groups != 0)
+    uses = {reinterpret_cast<std::int32_t*>(word(order)),
+            reinterpret_cast<std::int32_t*>(word(taken)),
+            word(used),
+            word(batches),
+            slots / groups,
+            rows / groups,
+            slots == 0 ? 0 : groups};
 }
 
 const cached_array* row_cache::find(const untyped_array& array) const {
@@ -162,6 +176,8 @@ void count_uses(row_cache& cache, const cache_choice& choice) {
 void open_book(cache_memory& memory, const std::vector<std::int64_t>& rows) {
   const Kokkos::DefaultExecutionSpace exec;
   fill(exec, make_ref(memory.words), std::uint64_t{0});
+  launch(exec, "ferry::cached_table", memory.uses.groups == 0 ? 0 : memory.slots,
+         kernels::first_order{memory.uses.order, memory.uses.group_slots});
   if (rows.empty() || memory.slots == 0) return;
   launch_context<Kokkos::DefaultExecutionSpace> call(exec, "cached_table");
   auto* buffer = call.pinned<std::int64_t>(memory.slots);
@@ -192,7 +208,11 @@ std::unique_ptr<row_cache> fill_new_cache(std::span<const untyped_array> arrays,
   cache->label = arrays.front().shape.label;
   cache->rows = arrays.front().shape.rows();
   cache->stage = stage;
-  cache->memory = cache_memory(cache->label, cache->rows, choice.slots);
+  if (stage != nullptr && choice.groups != 0)
+    throw invalid_argument(
+        "ferry::cached_table: kernels fetch rows under cache::lru, but the device does not reach " +
+        arrays.front().note().describe());
+  cache->memory = cache_memory(cache->label, cache->rows, choice.slots, choice.groups);
   cache->table = arrays.front().shape.accesses;
   for (const untyped_array& array : arrays) {
     if (!cache->arrays.empty())
@@ -249,7 +269,7 @@ cache::statistics read_statistics(row_cache& cache) {
 }
 
 void resize_cache(row_cache& cache, const cache_choice& choice) {
-  cache_memory memory(cache.label, cache.rows, choice.slots);
+  cache_memory memory(cache.label, cache.rows, choice.slots, choice.groups);
   std::vector<cached_array> arrays;
   for (const cached_array& array : cache.arrays) {
     cached_array& replacement = arrays.emplace_back();

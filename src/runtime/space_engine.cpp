@@ -154,6 +154,7 @@ std::exception_ptr error_of_kernels(ticket_state& state) {
   if (by_plan.out_of_range != 0) return error_of(by_plan, sources.signed_plan);
   if (by_device.out_of_range != 0) return error_of(by_device, sources.signed_indices);
   if (by_host.duplicates != 0) return error_of(by_host, sources.signed_indices);
+  if (by_device.overflows != 0) return error_of(by_device, sources.signed_indices);
   if (by_device.duplicates != 0) return error_of(by_device, sources.signed_indices);
   const index_report& last = by_host.nonfinite != 0 ? by_host : by_device;
   if (last.nonfinite == 0) return nullptr;

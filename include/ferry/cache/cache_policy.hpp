@@ -28,6 +28,15 @@ concept CachePolicy = requires(const T& policy, std::int64_t rows) {
   { policy.rows_from_start(rows) } -> std::convertible_to<std::vector<std::int64_t>>;
 };
 
+namespace detail {
+/// True for policies under which each batch of rows brings its own, declared by `keeps_order`.
+template <class Policy>
+inline constexpr bool keeps_order = false;
+template <class Policy>
+  requires requires { Policy::keeps_order; }
+inline constexpr bool keeps_order<Policy> = Policy::keeps_order;
+}  // namespace detail
+
 /// The policies of a cached_table.
 namespace cache {
 

@@ -19,6 +19,7 @@ namespace ferry::cache {
 struct lru {
   static constexpr std::string_view name = "cache::lru";  ///< see ferry::CachePolicy
   static constexpr bool counts_rows = false;              ///< see ferry::CachePolicy
+  static constexpr bool keeps_order = true;               ///< batches bring their rows
 
   count slots;       ///< of each group
   count groups = 1;  ///< equal ranges of rows

@@ -91,6 +91,14 @@ struct resolve_policies {
   using occupancy = typename asked::template get<occupancy_category, ferry::occupancy::full>;
 };
 
+template <class Exec, class Cached, class Rows, class... Policies>
+ticket prefetch_rows(const Exec& exec, const Cached& table, const Rows& rows, Policies...) {
+  using choice = resolve_policies<Policies...>;
+  const auto list = make_ref(rows);
+  require_resolve<Exec, typename Cached::policy_type, std::remove_const_t<decltype(list)>, choice>();
+  return resolve_lists<choice>(exec, "prefetch", table, list, static_cast<std::int64_t*>(nullptr));
+}
+
 }  // namespace detail
 
 /// slots[p] = the slot that has row rows[p] in hot.device_rows(), for kernels that read the slots in place:

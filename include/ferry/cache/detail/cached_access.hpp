@@ -7,6 +7,7 @@
 #include <ferry/cache/detail/cached_codes.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/find_rows.hpp>
+#include <ferry/cache/detail/resolve_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -138,7 +139,7 @@ class table_access<cached_table<Table, Policy>> {
               const std::shared_ptr<plan_storage>& plan) const {
     kernels::location_rule rule = packing_of(cache_);
     if constexpr (!is_coded<Table>) virtual_table(table_, cache_.arrays.front(), rule);
-    const auto* locations = detail::find_rows(call, cache_, counted(source, n), {n, rule, false}, plan);
+    const auto* locations = find_items(call, source, {n, rule, false}, plan);
     if constexpr (requires { Source::in_order; })
       return kernels::listed_rows{locations};
     else
@@ -173,9 +174,8 @@ class table_access<cached_table<Table, Policy>> {
     plan_locations locations{};
     if constexpr (!is_host_exec<Exec> && in_batch_order<Path>)
       locations.far_items = empty_lists(call, plan.positions());
-    locations.packed =
-        detail::find_rows(call, cache_, rows,
-                          {plan.positions(), packing_of(cache_), true, locations.far_items}, plan.storage());
+    locations.packed = find_items(
+        call, rows, {plan.positions(), packing_of(cache_), true, locations.far_items}, plan.storage());
     return locations;
   }
   template <class Path, class Job>
@@ -190,8 +190,7 @@ class table_access<cached_table<Table, Policy>> {
   template <class Exec, class Job, class Source>
   auto located(launch_context<Exec>& call, const std::string&, const Job& job, const Source& source,
                std::int64_t n) const {
-    const auto* packed =
-        detail::find_rows(call, cache_, counted(source, n), {n, packing_of(cache_), true}, nullptr);
+    const auto* packed = find_items(call, source, {n, packing_of(cache_), true}, nullptr);
     return located_job{addressed_by(job, packed, {}), schedule::flat{}};
   }
 
@@ -225,14 +224,24 @@ class table_access<cached_table<Table, Policy>> {
     call.writes_to(out);
     const std::int64_t n = positions_of(named);
     const auto source = rows_for_kernels<Bounds>(call, named, table_.rows());
-    const auto* packed =
-        detail::find_rows(call, cache_, counted(source, n), {n, packing_of(cache_), false}, plan_of(named));
+    const auto* packed = find_items(call, source, {n, packing_of(cache_), false}, plan_of(named));
     detail::gather_by_host(call, cache_, read_only(table_), packed, n, out);
     // DMA from a page-locked table may still be in flight when the verb returns.
     if constexpr (is_page_locked<memory_space>) call.reads_from(table_);
   }
 
  private:
+  /// The locations of a batch's items. Under cache::lru their rows are brought first.
+  template <class Exec, class Source>
+  const std::int64_t* find_items(launch_context<Exec>& call, const Source& source, row_search search,
+                                 const std::shared_ptr<plan_storage>& plan) const {
+    if constexpr (keeps_order<Policy>) {
+      resolve_rows(call, cache_, source, batch_lines{search.items, false},
+                   static_cast<std::int64_t*>(nullptr), true, most_blocks<occupancy::full>(call.exec()));
+      search.is_tallied = true;
+    }
+    return detail::find_rows(call, cache_, counted(source, search.items), search, plan);
+  }
   template <class Job>
   auto addressed_by(const Job& job, const std::int64_t* packed,
                     const kernels::missed_items& far_items) const {

@@ -82,11 +82,11 @@ struct choose_slots {
   }
 
  private:
-  static constexpr std::uint32_t highest_claim = coming_bit - 1;
+  static constexpr std::uint32_t highest_claim = loading_bit - 1;
 
   /// Entries of the directory and marks of slots are the largest for the lowest position.
   KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t claim(std::int64_t position) {
-    return coming_bit | (highest_claim - static_cast<std::uint32_t>(position));
+    return loading_bit | (highest_claim - static_cast<std::uint32_t>(position));
   }
   KOKKOS_FORCEINLINE_FUNCTION static std::uint64_t mark(std::uint64_t batch, std::int64_t position) {
     return batch << 32 | (0xffffffffu - static_cast<std::uint32_t>(position));
@@ -278,6 +278,15 @@ struct choose_slots {
         slots[place(group, p)] = want.what == kind::none ? no_row : no_slot;
       }
     }
+  }
+};
+
+/// The order of groups that have used no slot; one thread for each.
+struct first_order {
+  std::int32_t* order;
+  std::int64_t group_slots;
+  KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
+    order[slot] = static_cast<std::int32_t>(slot % group_slots);
   }
 };
 

@@ -61,7 +61,7 @@ struct counted_segments {
   const std::int64_t* segment_begin;
   const std::int64_t* unique_count;
 
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t row(std::int64_t i) const {
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t row(std::int64_t i, bool = false) const {
     return i < *unique_count ? unique_rows[i] : -1;
   }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t positions(std::int64_t i) const {
@@ -205,7 +205,9 @@ inline std::int64_t counting_step(std::int64_t positions) {
 /// The items of a source as find_rows counts them.
 template <class Source>
 auto counted(const Source& source, std::int64_t items) {
-  if constexpr (std::is_same_v<Source, kernels::segment_heads>)
+  if constexpr (std::is_same_v<Source, kernels::counted_segments>)
+    return source;
+  else if constexpr (std::is_same_v<Source, kernels::segment_heads>)
     return kernels::counted_segments{source.unique_rows, source.segment_begin, source.unique_count};
   else
     return kernels::counted_positions<Source>{source, counting_step(items)};
@@ -217,6 +219,7 @@ struct row_search {
   kernels::location_rule rule;
   bool writes;                     ///< the verb changes the rows
   kernels::missed_items missed{};  ///< lists of the rows that are not cached
+  bool is_tallied = false;         ///< hits and misses were counted before
 };
 
 /// The locations of the items of a counted source, -1 for an item without a row. Begins a batch, that of
@@ -240,7 +243,7 @@ const std::int64_t* find_rows(launch_context<Exec>& call, row_cache& cache, cons
                     counts ? cache.counts.data() : nullptr,
                     search.writes ? book.changed : nullptr,
                     book.stale,
-                    book.tallies,
+                    search.is_tallied ? call.template scratch<std::uint64_t>(2 * tally_room) : book.tallies,
                     search.missed};
   if constexpr (!is_host_exec<Exec> && kernels::may_repeat_rows<Source>) {
     if (counts && search.items > kernel::team_size) {

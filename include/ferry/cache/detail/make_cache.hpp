@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/cache/statistics.hpp>
@@ -9,6 +10,7 @@
 #include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/tensor_view.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -30,13 +32,16 @@ struct cache_choice {
   std::vector<std::int64_t> initial_rows;
   std::int64_t slots;
   std::int64_t interval;  ///< batches between two refreshes; 0 for none, and uses are not counted
+  std::int64_t groups;    ///< that keep an order of use; 0 for other policies
 };
 template <class Policy>
 cache_choice choose_by(const Policy& policy, const untyped_array& table) {
   auto initial_rows = policy.rows_from_start(table.shape.rows());
   const std::int64_t slots = policy.most_rows(table.shape.rows());
+  std::int64_t groups = 0;
+  if constexpr (keeps_order<Policy>) groups = policy.groups.value();
   return {std::move(initial_rows), table.shape.size() == 0 ? 0 : slots,
-          Policy::counts_rows ? policy.interval() : 0};
+          Policy::counts_rows ? policy.interval() : 0, groups};
 }
 
 /// True if host threads bring the rows of the table, because kernels do not reach it. Throws invalid_argument
@@ -82,7 +87,30 @@ ticket flush_cache(const Exec& exec, row_cache& cache) {
   return call.finish();
 }
 
+/// forget of a cached_table.
+template <class Exec>
+ticket forget_group(const Exec& exec, row_cache& cache, std::int64_t group) {
+  static_assert(
+      may_dereference<Exec, device_space>(),
+      "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
+  const cache_use use(cache, "forget");
+  launch_context<Exec> call(exec, "forget");
+  empty_group(call, cache, group);
+  return call.finish();
+}
+
 std::size_t cached_slots(row_cache& cache);
+
+/// The slots of the table as an array.
+template <class T, class Space>
+tensor_view<const T, device_space> rows_in_slots(row_cache& cache, const array_ref<T, Space>& table) {
+  std::array<std::size_t, max_rank> extents{};
+  for (std::size_t d = 0; d < table.rank; ++d) extents[d] = static_cast<std::size_t>(table.extents[d]);
+  extents[0] = cached_slots(cache);
+  return {reinterpret_cast<const T*>(cache.arrays.front().hot),
+          shape<dynamic_rank>::make(std::span<const std::size_t>(extents.data(), table.rank),
+                                    cache.label + "::hot", sizeof(T))};
+}
 
 std::size_t cache_bytes(row_cache& cache);
 

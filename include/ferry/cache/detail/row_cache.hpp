@@ -279,6 +279,10 @@ bool begin_batch(launch_context<Exec>& call, row_cache& cache, const std::shared
 template <ExecutionSpace Exec>
 void swap_listed_rows(launch_context<Exec>& call, row_cache& cache, std::int64_t most_blocks);
 
+/// Empties a group of cache::lru. Throws invalid_argument if there is none of that number.
+template <ExecutionSpace Exec>
+void empty_group(launch_context<Exec>& call, row_cache& cache, std::int64_t group);
+
 /// Caches an array with a row per row of the table, too, if it is not cached yet: its cached rows get memory
 /// and are loaded. Throws bad_alloc or budget_exceeded before it changes anything.
 template <ExecutionSpace Exec>

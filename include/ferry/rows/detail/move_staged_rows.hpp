@@ -73,15 +73,6 @@ void move_rows(const Exec& exec, const std::string& label, const row_shape& shap
   }
 }
 
-/// The blocks that kernels may have. A multiprocessor holds 2048 threads.
-template <class Occupancy, class Exec>
-std::int64_t most_blocks(const Exec& exec) {
-  if constexpr (is_host_exec<Exec>)
-    return 1;
-  else
-    return Occupancy::most_blocks(std::max<std::int64_t>(1, exec.concurrency() / 2048));
-}
-
 /// Transfers of copy engines: neighbours on both sides are one.
 struct engine_copies {
   std::vector<void*> targets;

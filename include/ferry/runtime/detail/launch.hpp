@@ -5,6 +5,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -186,6 +187,15 @@ class fast_divisor {
   std::uint32_t multiplier_ = 0;  ///< 0 for a divisor of 2^31 and more, which exceeds each smaller i
   int shift_ = 0;                 ///< of a power of two; else minus the bits of the divisor
 };
+
+/// The blocks that kernels may have. A multiprocessor holds 2048 threads.
+template <class Occupancy, class Exec>
+std::int64_t most_blocks(const Exec& exec) {
+  if constexpr (is_host_exec<Exec>)
+    return 1;
+  else
+    return Occupancy::most_blocks(std::max<std::int64_t>(1, exec.concurrency() / 2048));
+}
 
 /// "ferry::<verb>::<path>"
 inline std::string label_of(const char* verb, std::string_view path) {
