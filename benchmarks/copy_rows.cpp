@@ -93,7 +93,7 @@ class cache_pair {
                             ferry::duplicates::assume_unique{}, policies...);
   }
 
-  /// What baselines move: blocks, of which they know the addresses.
+  /// Blocks as baselines move them, by address.
   [[nodiscard]] std::vector<baseline::copies_at_once::part> blocks(int call) {
     std::vector<baseline::copies_at_once::part> list;
     const auto read = to_host(reads_[call]), written = to_host(writes_[call]);
@@ -127,11 +127,11 @@ class cache_pair {
   template <class Space>
   using view = ferry::tensor_view<float, Space>;
   template <class Space>
-  view<Space> table_of(ferry::tensor<float, Space>& all, std::int64_t table) const {
+  view<Space> table_of(ferry::tensor<float, Space>& memory, std::int64_t table) const {
     const std::array<std::size_t, 2> extents{static_cast<std::size_t>(rows),
                                              static_cast<std::size_t>(width())};
-    return view<Space>(all.data() + table * rows * width(),
-                       ferry::shape<ferry::dynamic_rank>::make(extents, all.label(), sizeof(float)));
+    return view<Space>(memory.data() + table * rows * width(),
+                       ferry::shape<ferry::dynamic_rank>::make(extents, memory.label(), sizeof(float)));
   }
 
   ferry::tensor<float, From> source_;

@@ -9,9 +9,7 @@
 
 #include "bags/bag_arguments.cpp"
 #include "cache/refresh_rows.cpp"
-#include "cache/refresh_rows.cpp"
 #include "cache/resolve_rows.cpp"
-#include "cache/row_cache.cpp"
 #include "cache/row_cache.cpp"
 #include "error.cpp"
 #include "interop/dlpack.cpp"

@@ -46,16 +46,16 @@ __global__ void copy_row_blocks(row_block_copy work) {
   for (std::int64_t i = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
        i < work.tables * work.positions; i += warps) {
     const std::int64_t table = i / work.positions, p = i - table * work.positions;
-    const auto* const from =
+    const auto* const source =
         static_cast<const uint4*>(work.source) + (table * work.rows + work.reads[p]) * packets;
-    auto* const to = static_cast<uint4*>(work.target) + (table * work.rows + work.writes[p]) * packets;
+    auto* const target = static_cast<uint4*>(work.target) + (table * work.rows + work.writes[p]) * packets;
     std::int64_t c = lane;
     for (; c + 32 * (at_once - 1) < packets; c += 32 * at_once) {
       uint4 packet[at_once];
-      for (int k = 0; k < at_once; ++k) packet[k] = from[c + 32 * k];
-      for (int k = 0; k < at_once; ++k) to[c + 32 * k] = packet[k];
+      for (int k = 0; k < at_once; ++k) packet[k] = source[c + 32 * k];
+      for (int k = 0; k < at_once; ++k) target[c + 32 * k] = packet[k];
     }
-    for (; c < packets; c += 32) to[c] = from[c];
+    for (; c < packets; c += 32) target[c] = source[c];
   }
 }
 
@@ -202,9 +202,9 @@ matrix_product::matrix_product(const exec_space& exec, int size)
     : state_(std::make_unique<state>(exec, size)) {}
 matrix_product::~matrix_product() = default;
 void matrix_product::enqueue() const {
-  const float one = 1.0F, zero = 0.0F;
+  const float factor = 1.0F, zero = 0.0F;
   const int n = state_->size;
-  state::check(cublasGemmEx(state_->library, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, state_->left.data(),
+  state::check(cublasGemmEx(state_->library, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &factor, state_->left.data(),
                             CUDA_R_16BF, n, state_->right.data(), CUDA_R_16BF, n, &zero,
                             state_->product.data(), CUDA_R_16BF, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }

@@ -14,6 +14,26 @@
 
 namespace ferry::kernels {
 
+/// Empties a group: lists its changed slots, whose rows leave, and puts all slots into their first order.
+struct empty_group {
+  detail::slot_book book;
+  detail::use_book uses;
+  std::int64_t group;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t slot = group * uses.group_slots + i, row = book.current_rows[slot] - 1;
+    uses.order[slot] = static_cast<std::int32_t>(i);
+    uses.marks[slot] = 0;
+    if (row < 0) return;
+    book.directory.erase(row);
+    book.current_rows[slot] = 0;
+    book.next_rows[slot] = row + 1;
+    if (book.changed[slot] == 0) return;
+    book.changed[slot] = 0;
+    book.moving[Kokkos::atomic_fetch_add(book.moving_count, std::uint64_t{1})] = slot << 1 | 1;
+  }
+};
+
 /// Moves the rows that leave listed slots to host memory if they have changed, and those that enter to the
 /// slots, as opaque units. Neighbouring threads hold neighbouring units of one row, each several loads in
 /// flight: few blocks fill the link.

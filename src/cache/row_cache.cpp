@@ -58,7 +58,7 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
   const auto moving_count = take(1);
   const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
   const std::int64_t ordered = groups == 0 ? 0 : slots;
-  const auto order = take((ordered + 1) / 2), taken = take((ordered + 1) / 2), used = take(ordered),
+  const auto order = take((ordered + 1) / 2), free_slots = take((ordered + 1) / 2), marks = take(ordered),
              batches = take(groups);
   words = tensor<std::uint64_t, device_space>(label + "::directory", end);
   words.accesses()->record_untracked_use();  // of refreshes
@@ -76,8 +76,8 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
           reinterpret_cast<std::uint8_t*>(word(stale))};
   if (groups != 0)
     uses = {reinterpret_cast<std::int32_t*>(word(order)),
-            reinterpret_cast<std::int32_t*>(word(taken)),
-            word(used),
+            reinterpret_cast<std::int32_t*>(word(free_slots)),
+            word(marks),
             word(batches),
             slots / groups,
             rows / groups,

@@ -32,42 +32,42 @@ class lru_model {
   outcome resolve(const std::vector<std::int64_t>& rows, bool spills) {
     outcome result{std::vector<std::int64_t>(rows.size(), -1)};
     for (std::size_t g = 0; g < order_.size(); ++g) {
-      std::vector<std::size_t> own;
+      std::vector<std::size_t> positions;
       for (std::size_t p = 0; p < rows.size(); ++p)
-        if (rows[p] >= 0 && rows[p] / group_rows_ == static_cast<std::int64_t>(g)) own.push_back(p);
-      resolve_group(g, rows, own, spills, result);
-      const auto found = slots_of(g);
-      for (const std::size_t p : own) {
-        const auto entry = found.find(rows[p]);
-        result.slots[p] = entry == found.end() ? -2 : static_cast<std::int64_t>(g) * slots_ + entry->second;
+        if (rows[p] >= 0 && rows[p] / group_rows_ == static_cast<std::int64_t>(g)) positions.push_back(p);
+      resolve_group(g, rows, positions, spills, result);
+      const auto slot_of = slots_of(g);
+      for (const std::size_t p : positions) {
+        const auto entry = slot_of.find(rows[p]);
+        result.slots[p] = entry == slot_of.end() ? -2 : static_cast<std::int64_t>(g) * slots_ + entry->second;
       }
     }
     return result;
   }
   /// The row of each slot, -1 for none.
   [[nodiscard]] std::vector<std::int64_t> rows() const {
-    std::vector<std::int64_t> held(order_.size() * static_cast<std::size_t>(slots_), -1);
+    std::vector<std::int64_t> row_of(order_.size() * static_cast<std::size_t>(slots_), -1);
     for (std::size_t g = 0; g < order_.size(); ++g)
       for (const auto& [slot, row] : order_[g])
-        held[g * static_cast<std::size_t>(slots_) + static_cast<std::size_t>(slot)] = row;
-    return held;
+        row_of[g * static_cast<std::size_t>(slots_) + static_cast<std::size_t>(slot)] = row;
+    return row_of;
   }
 
  private:
   [[nodiscard]] std::map<std::int64_t, std::int64_t> slots_of(std::size_t group) const {
-    std::map<std::int64_t, std::int64_t> found;
+    std::map<std::int64_t, std::int64_t> slot_of;
     for (const auto& [slot, row] : order_[group])
-      if (row >= 0) found[row] = slot;
-    return found;
+      if (row >= 0) slot_of[row] = slot;
+    return slot_of;
   }
   void resolve_group(std::size_t group, const std::vector<std::int64_t>& rows,
-                     const std::vector<std::size_t>& own, bool spills, outcome& result) {
+                     const std::vector<std::size_t>& positions, bool spills, outcome& result) {
     auto& order = order_[group];
-    const auto found = slots_of(group);
-    std::set<std::int64_t> different, used;
-    for (const std::size_t p : own) {
+    const auto slot_of = slots_of(group);
+    std::set<std::int64_t> different, hit_slots;
+    for (const std::size_t p : positions) {
       different.insert(rows[p]);
-      if (const auto entry = found.find(rows[p]); entry != found.end()) used.insert(entry->second);
+      if (const auto entry = slot_of.find(rows[p]); entry != slot_of.end()) hit_slots.insert(entry->second);
     }
     if (static_cast<std::int64_t>(different.size()) > slots_ && !spills) {
       ++result.overflows;
@@ -75,21 +75,21 @@ class lru_model {
     }
     std::vector<std::int64_t> unused;
     for (const auto& [slot, row] : order)
-      if (used.count(slot) == 0) unused.push_back(slot);
-    std::size_t taken = 0;
-    std::set<std::int64_t> seen;
+      if (hit_slots.count(slot) == 0) unused.push_back(slot);
+    std::size_t next_unused = 0;
+    std::set<std::int64_t> visited;
     std::vector<std::pair<std::int64_t, std::int64_t>> last;
-    for (const std::size_t p : own) {
-      const auto entry = found.find(rows[p]);
-      ++(entry == found.end() ? result.misses : result.hits);
-      if (!seen.insert(rows[p]).second) continue;
-      if (entry != found.end())
+    for (const std::size_t p : positions) {
+      const auto entry = slot_of.find(rows[p]);
+      ++(entry == slot_of.end() ? result.misses : result.hits);
+      if (!visited.insert(rows[p]).second) continue;
+      if (entry != slot_of.end())
         last.emplace_back(entry->second, rows[p]);
-      else if (taken < unused.size())
-        last.emplace_back(unused[taken++], rows[p]);
+      else if (next_unused < unused.size())
+        last.emplace_back(unused[next_unused++], rows[p]);
     }
     for (const auto& [slot, row] : last)
-      order.remove_if([slot = slot](const auto& other) { return other.first == slot; });
+      order.remove_if([slot = slot](const auto& entry_of_order) { return entry_of_order.first == slot; });
     order.insert(order.end(), last.begin(), last.end());
   }
 
@@ -120,14 +120,14 @@ struct cached_rows_case {
 
   /// All slots that hold a row have its elements.
   void check_slots() {
-    const auto held = model.rows();
+    const auto row_of = model.rows();
     const auto hot_rows = hot.device_rows();
-    ferry::tensor<float, ferry::pageable_space> copy("copy", held.size(), width);
+    ferry::tensor<float, ferry::pageable_space> copy("copy", row_of.size(), width);
     ferry::copy(exec_space(), hot_rows, copy).wait();
-    for (std::size_t s = 0; s < held.size(); ++s)
-      if (held[s] >= 0)
+    for (std::size_t s = 0; s < row_of.size(); ++s)
+      if (row_of[s] >= 0)
         for (std::size_t c = 0; c < width; ++c)
-          REQUIRE(copy(s, c) == content[static_cast<std::size_t>(held[s]) * width + c]);
+          REQUIRE(copy(s, c) == content[static_cast<std::size_t>(row_of[s]) * width + c]);
   }
 };
 
@@ -167,7 +167,7 @@ TEMPLATE_TEST_CASE("resolve gives the slots of a model", "[cache][lru]", std::in
       const auto list = draw_rows<TestType>(random, groups, rows, count, by_lines);
       const auto expected = set.model.resolve(list, spills);
       hits += expected.overflows == 0 ? expected.hits : 0;
-      const std::vector<TestType> given(list.begin(), list.end()), poison(count, 77);
+      const std::vector<TestType> typed_list(list.begin(), list.end()), poison(count, 77);
       const auto run = [&](const auto& rows_array, auto& slots_array) {
         if (spills)
           ferry::resolve(exec, set.hot, rows_array, slots_array, ferry::overflow::spill{}).wait();
@@ -181,12 +181,12 @@ TEMPLATE_TEST_CASE("resolve gives the slots of a model", "[cache][lru]", std::in
       std::vector<TestType> result;
       if (by_lines) {
         const auto rows_array =
-            make<ferry::device_space>("rows", static_cast<std::size_t>(groups), line, given);
+            make<ferry::device_space>("rows", static_cast<std::size_t>(groups), line, typed_list);
         auto slots_array = make<ferry::device_space>("slots", static_cast<std::size_t>(groups), line, poison);
         run(rows_array, slots_array);
         result = take(slots_array);
       } else {
-        const auto rows_array = make<ferry::device_space>("rows", given);
+        const auto rows_array = make<ferry::device_space>("rows", typed_list);
         auto slots_array = make<ferry::device_space>("slots", poison);
         run(rows_array, slots_array);
         result = take(slots_array);
@@ -194,16 +194,16 @@ TEMPLATE_TEST_CASE("resolve gives the slots of a model", "[cache][lru]", std::in
       CHECK(std::vector<std::int64_t>(result.begin(), result.end()) == expected.slots);
       set.check_slots();
       if (expected.overflows == 0) misses += expected.misses;
-      if (expected.overflows != 0) break;  // counts of groups that were taken are mixed
+      if (expected.overflows != 0) break;  // counts of groups that were next_unused are mixed
     }
     if (hits + misses != 0) CHECK(set.hot.statistics().hits >= hits);
     const auto group = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(groups));
     set.hot.forget(exec, group).wait();
     set.model.forget(group);
     const auto list = draw_rows<TestType>(random, groups, rows, 1, false);
-    const std::vector<TestType> given(list.begin(), list.end());
+    const std::vector<TestType> typed_list(list.begin(), list.end());
     auto slots_array = make<ferry::device_space>("slots", std::vector<TestType>(1, 77));
-    ferry::resolve(exec, set.hot, given, slots_array).wait();
+    ferry::resolve(exec, set.hot, typed_list, slots_array).wait();
     CHECK(take(slots_array)[0] == static_cast<TestType>(set.model.resolve(list, false).slots[0]));
     set.check_slots();
   }
@@ -246,16 +246,16 @@ TEST_CASE("verbs on a cache of the rows used last have the bits of the table", "
       CHECK(same_bits(take(mine), take(twin_out)));
       ferry::step(exec, rule, hot, state, ids, mine).wait();
       ferry::step(exec, rule, twin, twin_state, ids, twin_out).wait();
-      // Changed rows leave when others come.
-      const auto others = indices<std::int32_t>(random, 60, rows);
+      // Changed rows leave when new_ids come.
+      const auto new_ids = indices<std::int32_t>(random, 60, rows);
       auto slots = make<ferry::device_space>("slots", std::vector<std::int32_t>(60, 0));
-      ferry::resolve(exec, hot, others, slots).wait();
+      ferry::resolve(exec, hot, new_ids, slots).wait();
       const auto written = unique_indices<std::int32_t>(random, 20, rows);
       const auto new_rows = make<ferry::device_space>("new", 20, width, values<float>(random, 20 * width));
       ferry::scatter(exec, hot, written, new_rows).wait();
       ferry::scatter(exec, twin, written, new_rows).wait();
       if (batch == 4) hot.forget(exec, 0).wait();
-      if (batch == 6) hot.prefetch(exec, others).wait();
+      if (batch == 6) hot.prefetch(exec, new_ids).wait();
     }
     hot.flush(exec).wait();
     CHECK(same_bits(take(table), take(twin)));

@@ -19,7 +19,7 @@ namespace {
 
 using exec_space = Kokkos::DefaultExecutionSpace;
 
-constexpr std::int64_t layers = 4, experts = 64, used = 4, slots = 16;
+constexpr std::int64_t layers = 4, experts = 64, choices = 4, slots = 16;
 
 KOKKOS_FUNCTION float weight_of(std::int64_t expert, std::int64_t i) {
   return static_cast<float>((expert * 29 + i * 13) % 31);
@@ -34,12 +34,12 @@ struct route {
   std::int64_t step;
   KOKKOS_FUNCTION static std::int64_t expert(std::int64_t step, std::int64_t layer, std::int64_t k) {
     const std::int64_t popular = (step / 8 * 5 + layer * 3 + k * 17) % experts;
-    const std::int64_t other = (step * 31 + layer * 7 + k * 23) % experts;
-    return k % 2 == 0 ? popular : other;
+    const std::int64_t random_expert = (step * 31 + layer * 7 + k * 23) % experts;
+    return k % 2 == 0 ? popular : random_expert;
   }
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t layer = i / used;
-    rows[i] = static_cast<std::int32_t>(layer * experts + expert(step, layer, i - layer * used));
+    const std::int64_t layer = i / choices;
+    rows[i] = static_cast<std::int32_t>(layer * experts + expert(step, layer, i - layer * choices));
   }
 };
 
@@ -53,8 +53,9 @@ struct apply_experts {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t layer = i / columns, column = i - layer * columns;
     float sum = 0.0F;
-    for (std::int64_t k = 0; k < used; ++k)
-      for (std::int64_t j = column; j < size; j += columns) sum += hot[slot_of[layer * used + k] * size + j];
+    for (std::int64_t k = 0; k < choices; ++k)
+      for (std::int64_t j = column; j < size; j += columns)
+        sum += hot[slot_of[layer * choices + k] * size + j];
     out[i] = sum;
   }
 };
@@ -76,13 +77,14 @@ int main(int argc, char** argv) {
   ferry::tensor<float, ferry::mapped_space> store("experts", layers * experts, size);
   ferry::init::custom(exec, store, fill_experts{});
   ferry::cached_table hot(store, ferry::cache::lru{.slots = slots, .groups = layers});
-  ferry::tensor<std::int32_t, ferry::device_space> rows("rows", layers, used), slot_of("slots", layers, used);
+  ferry::tensor<std::int32_t, ferry::device_space> rows("rows", layers, choices),
+      slot_of("slots", layers, choices);
   ferry::tensor<float, ferry::device_space> out("out", layers, columns);
   ferry::tensor<float, ferry::pageable_space> sums("sums", layers, columns);
   std::int64_t wrong = 0;
   double seconds = 0;
   for (int step = 0; step < steps; ++step) {
-    Kokkos::parallel_for("route", range(exec, 0, layers * used), route{rows.data(), step});
+    Kokkos::parallel_for("route", range(exec, 0, layers * choices), route{rows.data(), step});
     exec.fence("route");
     const auto begin = std::chrono::steady_clock::now();
     ferry::resolve(exec, hot, rows, slot_of).wait();
@@ -93,7 +95,7 @@ int main(int argc, char** argv) {
     for (std::int64_t layer = 0; layer < layers; ++layer)
       for (std::int64_t c = 0; c < columns; ++c) {
         float sum = 0.0F;
-        for (std::int64_t k = 0; k < used; ++k)
+        for (std::int64_t k = 0; k < choices; ++k)
           for (std::int64_t j = c; j < size; j += columns)
             sum += weight_of(layer * experts + route::expert(step, layer, k), j);
         wrong += sum == sums(layer, c) ? 0 : 1;

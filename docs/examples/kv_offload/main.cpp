@@ -44,8 +44,9 @@ struct model_step {
   std::int64_t count, blocks, block_run, planes, work;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t within = i % block_run, plane = i / block_run % planes, item = i / block_run / planes;
-    element& value = cache[(plane * blocks + slots[item]) * block_run + within];
+    const std::int64_t element_offset = i % block_run, plane = i / block_run % planes,
+                       item = i / block_run / planes;
+    element& value = cache[(plane * blocks + slots[item]) * block_run + element_offset];
     float x = ferry::convert<float>(value);
     for (std::int64_t k = 0; k < work; ++k) x = x * 1.5F - x * 0.5F;  // exactly x
     value = ferry::convert<element>(x + 1.0F);
@@ -226,11 +227,11 @@ int main(int argc, char** argv) {
   // Six sequences a step, of 48: most are not on the device.
   std::mt19937 random(7);
   std::vector<std::vector<int>> schedule;
-  std::vector<int> all(shape.sequences);
-  for (std::size_t s = 0; s < all.size(); ++s) all[s] = static_cast<int>(s);
+  std::vector<int> sequences(shape.sequences);
+  for (std::size_t s = 0; s < sequences.size(); ++s) sequences[s] = static_cast<int>(s);
   for (int step = 0; step < steps; ++step) {
-    std::shuffle(all.begin(), all.end(), random);
-    schedule.emplace_back(all.begin(), all.begin() + 6);
+    std::shuffle(sequences.begin(), sequences.end(), random);
+    schedule.emplace_back(sequences.begin(), sequences.begin() + 6);
   }
 
   offload cache(shape);

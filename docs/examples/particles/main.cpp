@@ -95,9 +95,9 @@ class half_domain {
     return number;
   }
   /// Copies the rows that leave behind the other half's last one.
-  void send(half_domain& other, std::int64_t number) {
-    ferry::copy_rows(exec_, rows_, first(leaving_, number), other.rows_,
-                     ferry::row_range{other.count, number})
+  void send(half_domain& neighbour, std::int64_t number) {
+    ferry::copy_rows(exec_, rows_, first(leaving_, number), neighbour.rows_,
+                     ferry::row_range{neighbour.count, number})
         .detach();
   }
   /// Fills the holes before the new end with rows from behind it.
@@ -144,19 +144,19 @@ std::int64_t migrate(half_domain& lower, half_domain& upper) {
   return up + down;
 }
 
-/// Rows that are not those of their particle after `steps` steps, or lie in the wrong half; marks the particles seen.
+/// Rows that are not those of their particle after `steps` steps, or lie in the wrong half; marks the particles visits.
 std::int64_t wrong_particles(const exec_space& exec, half_domain& half, bool is_upper, int steps,
-                             std::vector<int>& seen) {
+                             std::vector<int>& visits) {
   ferry::tensor<float, ferry::pageable_space> rows("check", half.rows().rows(), columns);
   ferry::copy(exec, half.rows(), rows).wait();
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < half.count; ++i) {
     const auto number = static_cast<std::int64_t>(rows(i, 2)) * 4096 + static_cast<std::int64_t>(rows(i, 3));
-    if (number < 0 || number >= static_cast<std::int64_t>(seen.size())) {
+    if (number < 0 || number >= static_cast<std::int64_t>(visits.size())) {
       ++wrong;
       continue;
     }
-    ++seen[static_cast<std::size_t>(number)];
+    ++visits[static_cast<std::size_t>(number)];
     float x = std::fmod(start_of(number) + static_cast<float>(steps) * velocity_of(number), length);
     if (x < 0) x += length;
     bool right = rows(i, 0) == x && (x >= length / 2) == is_upper;
@@ -193,10 +193,10 @@ int main(int argc, char** argv) {
     lower.move();
     upper.move();
   }
-  std::vector<int> seen(static_cast<std::size_t>(particles), 0);
+  std::vector<int> visits(static_cast<std::size_t>(particles), 0);
   std::int64_t wrong =
-      wrong_particles(exec, lower, false, steps, seen) + wrong_particles(exec, upper, true, steps, seen);
-  for (const int times : seen) wrong += times == 1 ? 0 : 1;
+      wrong_particles(exec, lower, false, steps, visits) + wrong_particles(exec, upper, true, steps, visits);
+  for (const int times : visits) wrong += times == 1 ? 0 : 1;
   std::printf("%lld migrations in %d steps, %.3f ms a step\n", static_cast<long long>(migrated), steps,
               seconds / (steps + 1) * 1e3);
   std::printf(wrong == 0 ? "all particles are right\n" : "%lld particles are wrong\n",

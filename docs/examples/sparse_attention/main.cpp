@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
       index_array rows("rows", requests, chosen), slot_of("slots", requests, chosen);
       ferry::tensor<std::int64_t, ferry::device_space> step("step", 1);
       ferry::tensor<float, ferry::device_space> out("out", requests, width);
-      ferry::fill(exec, step, std::int64_t{0});
+      ferry::copy(exec, std::vector<std::int64_t>{0}, step).wait();
       decode(exec, hot, rows, slot_of, step, out, tokens);  // loads the kernels
       exec.fence("first");
       std::int64_t wrong = wrong_sums(exec, out, 0, tokens);

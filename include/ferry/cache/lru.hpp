@@ -11,8 +11,8 @@
 namespace ferry::cache {
 
 /// Keeps the rows that were used last, exactly: ferry::resolve brings the rows of each batch, on the device.
-/// Rows are `groups` equal ranges, each with `slots` slots and an order of use of its own: a request, a layer,
-/// a pool of experts. Verbs on rows resolve those of their batch first.
+/// Rows are `groups` equal ranges, each with `slots` slots and an order of use of its own: a request, a
+/// layer, a pool of experts. Verbs on rows resolve those of their batch first.
 ///
 ///   slots   of each group
 ///   groups  must divide the rows of the table

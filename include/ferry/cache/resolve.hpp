@@ -109,8 +109,8 @@ ticket prefetch_rows(const Exec& exec, const Cached& table, const Rows& rows, Po
 ///   hot       a cached_table of cache::lru
 ///   rows      int32 or int64 in any space: rank 1, or rank 2 [groups, k] with the rows of a group in its
 ///             line. -1 is no row
-///   slots     int32 or int64 of equal extents, which the device reaches: the slot, -1 for no row, -2 for a row
-///             without a slot
+///   slots     int32 or int64 of equal extents, which the device reaches: the slot, -1 for no row, -2 for a
+///             row without a slot
 ///   policies  overflow   default overflow::reject: a group whose batch has more different rows than slots is
 ///                        an error and stays as it is; overflow::spill: the rows of the first positions win
 ///             occupancy  default occupancy::full; blocks and background for fetches beside other work

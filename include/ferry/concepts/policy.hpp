@@ -7,29 +7,7 @@
 
 namespace ferry {
 
-/// Category of the path policies. A verb takes at most one policy of each category.
-struct path_category {};
-/// Category of the bounds policies.
-struct bounds_category {};
-/// Category of the duplicates policies.
-struct duplicates_category {};
-/// Category of the step_count policies.
-struct step_count_category {};
-/// Category of the rounding policies.
-struct rounding_category {};
-/// Category of the nonfinite policies.
-struct nonfinite_category {};
-/// Category of the pooling policies.
-struct pooling_category {};
-/// Category of the reduce policies, of sharded tables.
-struct reduce_category {};
-/// Category of the occupancy policies.
-struct occupancy_category {};
-/// Category of the overlap policies.
-struct overlap_category {};
-/// Category of the overflow policies.
-struct overflow_category {};
-/// Categories of the bounds of one side of copy_rows.
+/// Categories of policies. A verb takes at most one policy of each category.
 /// @{
 struct path_category {};
 struct bounds_category {};
@@ -41,6 +19,7 @@ struct pooling_category {};
 struct reduce_category {};  ///< of sharded tables
 struct occupancy_category {};
 struct overlap_category {};
+struct overflow_category {};
 struct source_bounds_category {};  ///< of one side of copy_rows
 struct target_bounds_category {};  ///< of the other side
 /// @}

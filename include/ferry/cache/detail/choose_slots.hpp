@@ -35,9 +35,9 @@ struct block_of_threads {
   KOKKOS_FUNCTION void barrier() const { member.team_barrier(); }
   /// How many threads of lower ranks count, and in `total` how many of all.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t count_before(bool is_counted, std::int64_t& total) const {
-    const int one = is_counted ? 1 : 0;
-    const int before = member.team_scan(one);
-    int last = before + one;
+    const int value = is_counted ? 1 : 0;
+    const int before = member.team_scan(value);
+    int last = before + value;
     member.team_broadcast(last, member.team_size() - 1);
     total = last;
     return before;
@@ -95,7 +95,7 @@ struct choose_slots {
   enum class kind : unsigned char { own, none, bad, foreign };
   struct wanted {
     std::int64_t row;  ///< -1 unless it is one of the group's
-    kind what;
+    kind type;
   };
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t place(std::int64_t group, std::int64_t position) const {
     return by_lines ? group * positions + position : position;
@@ -111,10 +111,11 @@ struct choose_slots {
   KOKKOS_FORCEINLINE_FUNCTION bool claims(std::int64_t row, std::int64_t position) const {
     return row >= 0 && book.directory.slot_of[row] == claim(position);
   }
-  KOKKOS_FORCEINLINE_FUNCTION bool marks(std::int64_t row, std::int64_t position, std::uint64_t batch) const {
+  KOKKOS_FORCEINLINE_FUNCTION bool is_first_use(std::int64_t row, std::int64_t position,
+                                                std::uint64_t batch) const {
     if (row < 0) return false;
     const std::uint32_t entry = book.directory.slot_of[row];
-    return row_directory::is_cached(entry) && uses.used[entry - 1] == mark(batch, position);
+    return row_directory::is_cached(entry) && uses.marks[entry - 1] == mark(batch, position);
   }
 
   template <class Team>
@@ -127,7 +128,7 @@ struct choose_slots {
       const std::int64_t row = row_at(group, p).row;
       if (row < 0) continue;
       if (const std::uint32_t entry = book.directory.slot_of[row]; row_directory::is_cached(entry)) {
-        Kokkos::atomic_max(uses.used + entry - 1, mark(batch, p));
+        Kokkos::atomic_max(uses.marks + entry - 1, mark(batch, p));
         ++hits;
       } else {
         Kokkos::atomic_max(book.directory.slot_of + row, claim(p));
@@ -140,7 +141,7 @@ struct choose_slots {
       const std::int64_t row = row_at(group, p).row;
       if (claims(row, p))
         ++new_rows;
-      else if (marks(row, p, batch))
+      else if (is_first_use(row, p, batch))
         ++used_slots;
     }
     new_rows = team.sum(new_rows);
@@ -153,10 +154,10 @@ struct choose_slots {
       team.barrier();
       return write_slots(team, group);
     }
-    const std::int64_t taken = new_rows < unused ? new_rows : unused;
-    take_unused(team, first_slot, batch, taken);
-    give_slots(team, group, batch, taken);
-    append_used(team, group, batch, unused - taken);
+    const std::int64_t free_count = new_rows < unused ? new_rows : unused;
+    take_unused(team, first_slot, batch, free_count);
+    give_slots(team, group, batch, free_count);
+    append_used(team, group, batch, unused - free_count);
     write_slots(team, group);
     const std::int64_t tally = (group * team.size() + team.rank()) % detail::tally_room;
     Kokkos::atomic_add(book.tallies + tally, static_cast<std::uint64_t>(hits));
@@ -170,7 +171,7 @@ struct choose_slots {
     team.barrier();
     if (batch >> 32 != 0) {
       for (std::int64_t i = team.rank(); i < uses.group_slots; i += team.size())
-        uses.used[group * uses.group_slots + i] = 0;
+        uses.marks[group * uses.group_slots + i] = 0;
       batch = 1;
     }
     if (team.rank() == 0) uses.batches[group] = batch;
@@ -183,7 +184,7 @@ struct choose_slots {
   KOKKOS_FUNCTION bool report_bad_rows(const Team& team, std::int64_t group) const {
     std::int64_t bad = 0;
     for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
-      if (row_at(group, p).what != kind::bad) continue;
+      if (row_at(group, p).type != kind::bad) continue;
       ++bad;
       const std::int64_t position = place(group, p);
       if (by_lines || group == 0)
@@ -192,49 +193,50 @@ struct choose_slots {
     return team.sum(bad) != 0;
   }
 
-  /// Moves the unused slots but the first `taken` ones to the front of the order, and lists those.
+  /// Moves the unused slots but the first `free_count` ones to the front of the order, and lists those.
   template <class Team>
   KOKKOS_FUNCTION void take_unused(const Team& team, std::int64_t first_slot, std::uint64_t batch,
-                                   std::int64_t taken) const {
+                                   std::int64_t free_count) const {
     std::int32_t* const order = uses.order + first_slot;
     std::int64_t unused = 0;
     for (std::int64_t begin = 0; begin < uses.group_slots; begin += team.size()) {
       const std::int64_t i = begin + team.rank();
       const bool exists = i < uses.group_slots;
       const std::int32_t slot = exists ? order[i] : 0;
-      const bool is_unused = exists && uses.used[first_slot + slot] >> 32 != batch;
+      const bool is_unused = exists && uses.marks[first_slot + slot] >> 32 != batch;
       std::int64_t total = 0;
       const std::int64_t number = unused + team.count_before(is_unused, total);
-      if (is_unused) (number < taken ? uses.taken + first_slot + number : order + number - taken)[0] = slot;
+      if (is_unused)
+        (number < free_count ? uses.free_slots + first_slot + number : order + number - free_count)[0] = slot;
       unused += total;
       team.barrier();
     }
   }
 
-  /// Gives new rows the slots that were taken, and lists these for the kernel that moves rows.
+  /// Gives new rows the slots that were free_count, and lists these for the kernel that moves rows.
   template <class Team>
   KOKKOS_FUNCTION void give_slots(const Team& team, std::int64_t group, std::uint64_t batch,
-                                  std::int64_t taken) const {
+                                  std::int64_t free_count) const {
     const std::int64_t first_slot = group * uses.group_slots;
     std::int64_t list = 0;
     if (team.rank() == 0)
       list = static_cast<std::int64_t>(
-          Kokkos::atomic_fetch_add(book.moving_count, static_cast<std::uint64_t>(taken)));
+          Kokkos::atomic_fetch_add(book.moving_count, static_cast<std::uint64_t>(free_count)));
     list = team.broadcast(list);
-    std::int64_t given = 0;
+    std::int64_t new_rows = 0;
     for (std::int64_t begin = 0; begin < positions; begin += team.size()) {
       const std::int64_t p = begin + team.rank();
       const std::int64_t row = p < positions ? row_at(group, p).row : -1;
       const bool is_new = claims(row, p);
       std::int64_t total = 0;
-      const std::int64_t number = given + team.count_before(is_new, total);
-      given += total;
+      const std::int64_t number = new_rows + team.count_before(is_new, total);
+      new_rows += total;
       if (!is_new) continue;
-      if (number >= taken) {
+      if (number >= free_count) {
         book.directory.erase(row);
         continue;
       }
-      const std::int64_t slot = first_slot + uses.taken[first_slot + number];
+      const std::int64_t slot = first_slot + uses.free_slots[first_slot + number];
       const std::int64_t old_row = book.current_rows[slot] - 1;
       if (old_row >= 0) book.directory.erase(old_row);
       book.moving[list + number] = slot << 1 | (book.changed[slot] != 0 ? 1 : 0);
@@ -242,7 +244,7 @@ struct choose_slots {
       book.next_rows[slot] = old_row + 1;  // the row that leaves, up to the move
       book.current_rows[slot] = row + 1;
       book.directory.insert(row, slot);
-      uses.used[slot] = mark(batch, p);
+      uses.marks[slot] = mark(batch, p);
     }
     team.barrier();
   }
@@ -255,7 +257,7 @@ struct choose_slots {
     for (std::int64_t begin = 0; begin < positions; begin += team.size()) {
       const std::int64_t p = begin + team.rank();
       const std::int64_t row = p < positions ? row_at(group, p).row : -1;
-      const bool is_first = marks(row, p, batch);
+      const bool is_first = is_first_use(row, p, batch);
       std::int64_t total = 0;
       const std::int64_t number = end + team.count_before(is_first, total);
       if (is_first)
@@ -271,11 +273,11 @@ struct choose_slots {
     if (slots == nullptr) return;
     for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
       const wanted want = row_at(group, p);
-      if (want.what == kind::own) {
+      if (want.type == kind::own) {
         const std::uint32_t entry = book.directory.slot_of[want.row];
         slots[place(group, p)] = row_directory::is_cached(entry) ? static_cast<Slot>(entry - 1) : no_slot;
-      } else if (want.what != kind::foreign && (by_lines || group == 0)) {
-        slots[place(group, p)] = want.what == kind::none ? no_row : no_slot;
+      } else if (want.type != kind::foreign && (by_lines || group == 0)) {
+        slots[place(group, p)] = want.type == kind::none ? no_row : no_slot;
       }
     }
   }
@@ -287,26 +289,6 @@ struct first_order {
   std::int64_t group_slots;
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
     order[slot] = static_cast<std::int32_t>(slot % group_slots);
-  }
-};
-
-/// Empties a group: lists its changed slots, whose rows leave, and puts all slots into their first order.
-struct empty_group {
-  detail::slot_book book;
-  detail::use_book uses;
-  std::int64_t group;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t slot = group * uses.group_slots + i, row = book.current_rows[slot] - 1;
-    uses.order[slot] = static_cast<std::int32_t>(i);
-    uses.used[slot] = 0;
-    if (row < 0) return;
-    book.directory.erase(row);
-    book.current_rows[slot] = 0;
-    book.next_rows[slot] = row + 1;
-    if (book.changed[slot] == 0) return;
-    book.changed[slot] = 0;
-    book.moving[Kokkos::atomic_fetch_add(book.moving_count, std::uint64_t{1})] = slot << 1 | 1;
   }
 };
 

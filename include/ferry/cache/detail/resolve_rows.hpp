@@ -49,8 +49,8 @@ void launch_groups(const Exec& exec, const std::string& label, std::int64_t grou
   }
 }
 
-/// Enqueues that the rows of a batch get slots and are fetched, by at most `blocks` blocks. `slots`: where the
-/// slot of each position is written, or null.
+/// Enqueues that the rows of a batch get slots and are fetched, by at most `blocks` blocks. `slots`: for the
+/// slot of each position, or null.
 template <class Exec, class Source, class Slot>
 void resolve_rows(launch_context<Exec>& call, row_cache& cache, const Source& source,
                   const batch_lines& batch, Slot* slots, bool spills, std::int64_t blocks) {

@@ -101,10 +101,10 @@ struct slot_book {
 
 /// The order of use of cache::lru, of which each group has one.
 struct use_book {
-  std::int32_t* order;     ///< [groups][group_slots] slots of the group, the one used least recently first
-  std::int32_t* taken;     ///< [groups][group_slots] the slots that a batch gives to new rows
-  std::uint64_t* used;     ///< [slots] the number of the latest batch that used the slot, and its position
-  std::uint64_t* batches;  ///< [groups] the number of the latest batch
+  std::int32_t* order;       ///< [groups][group_slots] slots of the group, the one used least recently first
+  std::int32_t* free_slots;  ///< [groups][group_slots] the slots that a batch gives to new rows
+  std::uint64_t* marks;      ///< [slots] the number of the latest batch that used the slot, and its position
+  std::uint64_t* batches;    ///< [groups] the number of the latest batch
   std::int64_t group_slots;
   std::int64_t group_rows;
   std::int64_t groups;  ///< 0: another policy chooses the rows
