@@ -255,9 +255,9 @@ struct row_squares {
 };
 
 /// Sums the squares of the numbers that measure(column, count, part, inverse) sets, as that of Walk::sums,
-/// and divides by the units. A row whose sums overflow or are very small is summed once more, in
-/// another unit. So other rows cost little more and keep their bits, and the order is that of row_sum_order
-/// in both passes.
+/// and divides by the units. A row whose sums overflow or are very small is summed once more, in another
+/// unit. So other rows cost little more and keep their bits, and the order is that of row_sum_order in both
+/// passes.
 template <class Tile, class Compute, int N, class Walk, class Measure>
 KOKKOS_FORCEINLINE_FUNCTION row_squares<Compute, N> squares_of(const Walk& walk, const Measure& measure) {
   row_squares<Compute, N> squares;
