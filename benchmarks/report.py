@@ -5,6 +5,7 @@
     report.py REPORT.json ... --out results/CARD.md     the report, from the JSON of ferry's programs and of peers/*.py
     report.py --readme results/CARD.md                  README's table, from that report
     report.py --check results/CARD.md                   whether README has the figures of that report
+    report.py --before BEFORE.json ... --after AFTER.json ...    what changed between two commits, of runs in turns on one card
     report.py --self-test
 
 jobs.json lists the jobs in their order: the figure of ferry's, the figure that it is compared with, and the least ratio and
@@ -125,6 +126,26 @@ def readme_table(report, jobs):
     return "\n".join([BEGIN, "| | |", "|---|---|", *lines, END])
 
 
+def compare(before, after, least=0.03):
+    """Figures of two commits whose times differ by more than `least` of the former: name, both times, ratio. A time is
+    the least median of a commit's runs: neighbours on a machine only add to it."""
+    def times(runs):
+        found = {}
+        for figure in (figure for run in runs if "ferry" in run for figure in run["figures"]):
+            if not figure["name"].startswith("ceiling."):
+                found.setdefault(figure["name"], []).append(figure["ms"]["median"])
+        return {name: min(values) for name, values in found.items()}
+
+    former, latter = times(before), times(after)
+    pairs = [(name, former[name], latter[name]) for name in former if latter.get(name, 0) > 0]
+    changed = [(name, one, other, other / one) for name, one, other in pairs if abs(other / one - 1) > least]
+    lines = ["| figure | before, ms | after, ms | after / before |", "|---|---|---|---|"]
+    lines += [f"| {name} | {number(one)} | {number(other)} | {ratio:.2f} |" for name, one, other, ratio in sorted(changed, key=lambda c: -c[3])]
+    slower = sum(ratio > 1 for *_, ratio in changed)
+    lines += ["", f"{len(pairs)} figures of both; {slower} slower and {len(changed) - slower} faster by more than {least:.0%}."]
+    return lines
+
+
 def self_test():
     def figure(name, ms, rate=None, **more):
         result = {"name": name, "ms": {"median": ms}, "wall_ms": {"median": 2 * ms}, "verified": True, "setting": {"n": 7}}
@@ -151,6 +172,12 @@ def self_test():
                          ({"options": {"quick": True}}, "--quick")):
         assert any(text in problem for problem in run(**broken)[1]), (broken, run(**broken)[1])
     assert "- step: p of an equal n" in run(n=8)[0] and "| step | 0.2 |  |  |  |  |  |" in run(n=8)[0]
+    def timed(**ms):
+        return {"ferry": {}, "figures": [figure(name, value) for name, value in ms.items()]}
+
+    table = compare([timed(a=1.0, b=2.0), timed(a=1.2, b=1.9)], [timed(a=1.1, b=1.9, c=1.0)])
+    assert "| a | 1 | 1.1 | 1.10 |" in table and not any("| b " in line for line in table), table
+    assert "2 figures of both; 1 slower and 0 faster" in table[-1], table
     listed = json.loads((FOLDER / "jobs.json").read_text(encoding="utf-8"))
     texts = [job["job"] for section in listed["sections"] for job in section["jobs"]]
     assert len(texts) == len(set(texts)), [text for text in texts if texts.count(text) > 1]
@@ -165,10 +192,15 @@ def main():
     parser.add_argument("--commit", default="")
     parser.add_argument("--readme", type=Path)
     parser.add_argument("--check", type=Path)
+    parser.add_argument("--before", nargs="+", type=Path)
+    parser.add_argument("--after", nargs="+", type=Path)
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
     if options.self_test:
         return self_test()
+    if options.before and options.after:
+        print("\n".join(compare(*([json.loads(path.read_text(encoding="utf-8")) for path in paths] for paths in (options.before, options.after)))))
+        return 0
     jobs = json.loads((FOLDER / "jobs.json").read_text(encoding="utf-8"))
     report = options.readme or options.check
     if report is not None:

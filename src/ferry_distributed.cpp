@@ -3,7 +3,6 @@
 #if !defined(FERRY_DISPATCH_AVX2)
 #define FERRY_DISPATCH_AVX2 1
 #endif
-#include "distributed.cpp"
 
 #include "distributed/collectives/split.cpp"
 #include "distributed/communicator/call_note.cpp"

@@ -4,7 +4,6 @@
 #if !defined(FERRY_DISPATCH_AVX2)
 #define FERRY_DISPATCH_AVX2 1
 #endif
-#include "io.cpp"
 
 #include "io/checkpoint.cpp"
 #include "io/checkpoint_array.cpp"
@@ -22,6 +21,6 @@
 #include "io/unit_digests.cpp"
 #include "io/variable_entry.cpp"
 #include "loader/batches.cpp"
-#include "loader/lane.cpp"
+#include "loader/copy_stream.cpp"
 #include "loader/pipeline.cpp"
 #include "loader/row_pipeline.cpp"

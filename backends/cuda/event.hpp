@@ -6,7 +6,7 @@
 #include "error.hpp"
 
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/runtime/detail/event_pool.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 
 #include <Kokkos_Core.hpp>
 

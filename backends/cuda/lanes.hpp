@@ -67,13 +67,6 @@ class lane_group {
 
 struct lane_functions {
   using lane_group = cuda::lane_group;
-
-  /// Returns when `lanes` neighbouring threads of a one-dimensional block have called it: a power of two up
-  /// to 32. What they have read before is read.
-  KOKKOS_FORCEINLINE_FUNCTION static void meet_neighbours([[maybe_unused]] unsigned int lanes) {
-    KOKKOS_IF_ON_DEVICE((if (lanes == 32) __syncwarp();
-                         else __syncwarp(((1u << lanes) - 1u) << (threadIdx.x & (32 - lanes)));))
-  }
 };
 
 }  // namespace ferry::cuda

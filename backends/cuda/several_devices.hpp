@@ -16,6 +16,7 @@
 #include <cuda_runtime.h>
 
 #include <future>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -54,16 +55,16 @@ struct several_devices_functions {
       throw device_error(
           ferry::detail::joined("ferry::devices: the driver tells nothing of device ", device));
     summary.name = name;
-    CUcontext home = nullptr;
+    CUcontext context = nullptr;
     const auto fail = [device](const char* call) {
       throw device_error(ferry::detail::joined("ferry::devices: the memory of device ", device,
                                                " can't be queried (", call, ")"));
     };
-    if (cuDevicePrimaryCtxRetain(&home, handle) != CUDA_SUCCESS) fail("cuDevicePrimaryCtxRetain");
-    CUresult status = cuCtxPushCurrent(home);
+    if (cuDevicePrimaryCtxRetain(&context, handle) != CUDA_SUCCESS) fail("cuDevicePrimaryCtxRetain");
+    CUresult status = cuCtxPushCurrent(context);
     if (status == CUDA_SUCCESS) {
       status = cuMemGetInfo(&summary.memory_free, &summary.memory_total);
-      cuCtxPopCurrent(&home);
+      cuCtxPopCurrent(&context);
     }
     cuDevicePrimaryCtxRelease(handle);
     if (status != CUDA_SUCCESS) fail("cuMemGetInfo");
@@ -108,20 +109,14 @@ struct several_devices_functions {
   }
 
  private:
-  struct own_stream {
-    own_stream() { check(cudaStreamCreate(&native), "cudaStreamCreate"); }
-    own_stream(const own_stream&) = delete;
-    own_stream& operator=(const own_stream&) = delete;
-    ~own_stream() { cudaStreamDestroy(native); }
-    cudaStream_t native = nullptr;
-  };
-
   static Kokkos::Cuda make_instance(int device) {
     const capture_pause pause(true);
     const device_guard guard(device);
     if (device == cuda::default_device()) return Kokkos::Experimental::partition_space(Kokkos::Cuda(), 1)[0];
-    const own_stream stream;
-    const Kokkos::Cuda base(stream.native);  // an instance is on the device of its stream
+    cudaStream_t native = nullptr;
+    check(cudaStreamCreate(&native), "cudaStreamCreate");
+    const std::unique_ptr<CUstream_st, cudaError_t (*)(cudaStream_t)> stream(native, &cudaStreamDestroy);
+    const Kokkos::Cuda base(native);  // an instance is on the device of its stream
     return Kokkos::Experimental::partition_space(base, 1)[0];
   }
 };

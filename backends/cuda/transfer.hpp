@@ -123,7 +123,7 @@ struct transfer_functions {
   /// The device that has this memory.
   static int device_with(const void* memory) {
     const int usual = default_device();
-    if (device_use::get().count() < 2) return usual;
+    if (!device_use::get().has_several_devices()) return usual;
     const device_guard guard(usual);
     const capture_pause pause(true);
     cudaPointerAttributes known{};
@@ -132,10 +132,10 @@ struct transfer_functions {
   }
   static void copy_pieces(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind,
                           cudaStream_t stream) {
-    for (std::size_t place = 0, part = 0; place < bytes; place += part) {
-      auto* const part_target = static_cast<std::byte*>(target) + place;
-      const auto* const part_source = static_cast<const std::byte*>(source) + place;
-      part = within_piece(part_target, within_piece(part_source, bytes - place));
+    for (std::size_t offset = 0, part = 0; offset < bytes; offset += part) {
+      auto* const part_target = static_cast<std::byte*>(target) + offset;
+      const auto* const part_source = static_cast<const std::byte*>(source) + offset;
+      part = within_piece(part_target, within_piece(part_source, bytes - offset));
       check(cudaMemcpyAsync(part_target, part_source, part, kind, stream), "cudaMemcpyAsync");
     }
   }

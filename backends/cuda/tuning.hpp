@@ -32,12 +32,9 @@ struct tuning_numbers {
   /// Most such positions: their hash table, 32 MiB, fits the second-level cache next to their slots. Computed
   /// from the size of that cache.
   std::int64_t most_claims = std::int64_t{1} << 21;
-  /// Most positions of a batch without a plan whose indices are checked by all teams of the kernel that
-  /// writes. Of more, a kernel of its own checks them: a launch more.
-  std::int64_t positions_checked_in_place = std::int64_t{1} << 14;
-  /// Teams of such a kernel, each of which reads all indices: two for each multiprocessor. Computed from
-  /// their number.
-  std::int64_t teams_that_check = 264;
+  /// Teams of a search, each of which reads all indices: two for each multiprocessor. Computed from their
+  /// number.
+  std::int64_t teams_that_search = 264;
   /// Threads that pool bags at once, in kernels of 48 registers. If bags have fewer, a kernel of its own sums
   /// the pieces of long ones. Computed from the number of multiprocessors.
   std::int64_t threads_that_pool = std::int64_t{132} * 1280;
@@ -92,7 +89,7 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20};
   tuning_numbers numbers = hopper;
   if (size.multiprocessors > 0) {
     numbers.multiprocessors = size.multiprocessors;
-    numbers.teams_that_check = 2 * std::int64_t{size.multiprocessors};
+    numbers.teams_that_search = 2 * std::int64_t{size.multiprocessors};
     numbers.threads_that_pool = 1280 * std::int64_t{size.multiprocessors};
   }
   // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.

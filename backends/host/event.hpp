@@ -3,7 +3,7 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/runtime/detail/event_pool.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 
 #include <memory>
 #include <string>

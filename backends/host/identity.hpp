@@ -2,13 +2,12 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/file.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <sys/utsname.h>
 
 #include <cstddef>
-#include <cstdio>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -17,21 +16,16 @@ namespace ferry::host {
 /// The value of the first `key` in a file of "key : value" lines; for an empty key the first line. Empty
 /// if there is none.
 inline std::string line_of(const char* path, std::string_view key) {
-  const detail::file_stream file(std::fopen(path, "re"));
-  if (file == nullptr) return {};
-  std::string value;
-  char line[512];
-  while (std::fgets(line, sizeof line, file.get()) != nullptr) {
-    const std::string_view text(line);
-    if (text.substr(0, key.size()) != key) continue;
-    std::size_t begin = key.empty() ? 0 : text.find(':');
-    if (begin == std::string_view::npos) continue;
-    begin = text.find_first_not_of(": \t", begin);
-    const std::size_t end = text.find_last_not_of(" \t\n");
-    if (begin != std::string_view::npos && end >= begin) value = text.substr(begin, end - begin + 1);
-    break;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key)) continue;
+    std::size_t begin = key.empty() ? 0 : line.find(':');
+    if (begin == std::string::npos) continue;
+    begin = line.find_first_not_of(": \t", begin);
+    const std::size_t end = line.find_last_not_of(" \t");
+    return begin == std::string::npos || end < begin ? "" : line.substr(begin, end - begin + 1);
   }
-  return value;
+  return {};
 }
 
 struct identity_functions {

@@ -22,7 +22,6 @@ class lane_group {
 
 struct lane_functions {
   using lane_group = host::lane_group;
-  static void meet_neighbours(unsigned int) {}
 };
 
 }  // namespace ferry::host

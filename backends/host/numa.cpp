@@ -1,42 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "numa.hpp"
 
+#include <charconv>
+#include <fstream>
+#include <set>
+#include <system_error>
 #include <vector>
 
 namespace ferry::host::numa {
 
-/// Adds a number to an ascending list.
-void add_node(std::vector<int>& nodes, int node) {
-  std::size_t place = nodes.size();
-  while (place != 0 && nodes[place - 1] > node) --place;
-  if (place != 0 && nodes[place - 1] == node) return;
-  nodes.push_back(node);
-  for (std::size_t i = nodes.size() - 1; i != place; --i) std::swap(nodes[i], nodes[i - 1]);
-}
-
 std::vector<int> parse_node_list(std::string_view text) {
-  constexpr int most = 1 << 16;
-  std::vector<int> nodes;
-  std::size_t position = 0;
-  const auto number = [&](int& result) {
-    const std::size_t begin = position;
-    for (result = 0;
-         position < text.size() && text[position] >= '0' && text[position] <= '9' && result < most;
-         ++position)
-      result = 10 * result + (text[position] - '0');
-    return position != begin && result < most;
-  };
+  constexpr int max_nodes = 1 << 16;
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  while (position < text.size()) {
-    int first = 0, last = 0;
-    if (!number(first)) return {};
-    last = first;
-    if (position < text.size() && text[position] == '-' && (++position, !number(last) || last < first))
-      return {};
-    for (int node = first; node <= last; ++node) add_node(nodes, node);
-    if (position < text.size() && (text[position] != ',' || ++position == text.size())) return {};
+  const char* begin = text.data();
+  const char* const end = begin + text.size();
+  const auto take_number = [&](int& result) {
+    const auto [rest, error] = std::from_chars(begin, end, result);
+    begin = rest;
+    return error == std::errc() && result >= 0 && result < max_nodes;
+  };
+  std::set<int> nodes;
+  while (begin != end) {
+    int first = 0;
+    if (!take_number(first)) return {};
+    int last = first;
+    if (begin != end && *begin == '-' && (++begin, !take_number(last) || last < first)) return {};
+    for (int node = first; node <= last; ++node) nodes.insert(node);
+    if (begin != end && (*begin != ',' || ++begin == end)) return {};
   }
-  return nodes;
+  return {nodes.begin(), nodes.end()};
 }
 
 int parse_node(std::string_view text) {
@@ -45,11 +37,9 @@ int parse_node(std::string_view text) {
 }
 
 std::string first_line(const std::string& path) {
+  std::ifstream file(path);
   std::string line;
-  if (const ferry::detail::file_stream file(std::fopen(path.c_str(), "re")); file != nullptr) {
-    char text[1024];
-    if (std::fgets(text, sizeof text, file.get()) != nullptr) line = text;
-  }
+  std::getline(file, line);
   return line;
 }
 
@@ -74,8 +64,8 @@ int advise(void* pages, std::size_t bytes, const placement& choice) noexcept {
   if (choice.how == placement::policy::unset) return 0;
   std::array<unsigned long, 16> mask{};
   for (const int node : choice.nodes) {
-    const auto place = static_cast<std::size_t>(node);
-    if (place < mask.size() * bits) mask[place / bits] |= 1ul << (place % bits);
+    const auto bit = static_cast<std::size_t>(node);
+    if (bit < mask.size() * bits) mask[bit / bits] |= 1ul << (bit % bits);
   }
   const bool is_preferred = choice.how == placement::policy::preferred;
   // The kernel reads one bit less than this argument says.

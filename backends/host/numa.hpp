@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/file.hpp>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -48,6 +48,33 @@ class copies_at_once {
   copies_at_once& operator=(const copies_at_once&) = delete;
   /// All enqueued: later work on `exec` comes after them.
   void enqueue(const exec_space& exec, const std::vector<part>& parts) const;
+  /// By one call of the first queue.
+  void enqueue_batch(const exec_space& exec, const std::vector<part>& parts) const;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+/// Row reads[p] of each of `tables` tables becomes row writes[p]; a table has `rows` rows of `row_bytes` bytes, a multiple
+/// of 16, and tables lie next to each other. By `blocks` blocks of 1024 threads; unchecked.
+struct row_block_copy {
+  const void* source;
+  const std::int64_t* reads;
+  void* target;
+  const std::int64_t* writes;
+  std::int64_t tables, positions, rows, row_bytes;
+};
+void copy_rows(const exec_space& exec, const row_block_copy& work, int blocks);
+
+/// A product of square matrices of bfloat16 by the vendor's library, of `size` rows; nothing on a host.
+class matrix_product {
+ public:
+  matrix_product(const exec_space& exec, int size);
+  ~matrix_product();
+  matrix_product(const matrix_product&) = delete;
+  matrix_product& operator=(const matrix_product&) = delete;
+  void enqueue() const;
 
  private:
   struct state;

@@ -3,6 +3,8 @@
 
 #include "../support/check_cuda.hpp"
 
+#include <cublas_v2.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -34,6 +36,27 @@ __global__ void gather_row_pairs(const uint4* __restrict__ table, const std::int
   const uint4 two = paired ? table[(rows[first + 1] << row_shift) + in_row] : value;
   out[(first << row_shift) + in_row] = value;
   if (paired) out[((first + 1) << row_shift) + in_row] = two;
+}
+
+/// A warp for each block of a table, with four packets of each lane in flight.
+__global__ void copy_row_blocks(row_block_copy work) {
+  constexpr int at_once = 4;
+  const std::int64_t packets = work.row_bytes / 16, warps = std::int64_t{gridDim.x} * blockDim.x / 32;
+  const int lane = threadIdx.x % 32;
+  for (std::int64_t i = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+       i < work.tables * work.positions; i += warps) {
+    const std::int64_t table = i / work.positions, p = i - table * work.positions;
+    const auto* const source =
+        static_cast<const uint4*>(work.source) + (table * work.rows + work.reads[p]) * packets;
+    auto* const target = static_cast<uint4*>(work.target) + (table * work.rows + work.writes[p]) * packets;
+    std::int64_t c = lane;
+    for (; c + 32 * (at_once - 1) < packets; c += 32 * at_once) {
+      uint4 packet[at_once];
+      for (int k = 0; k < at_once; ++k) packet[k] = source[c + 32 * k];
+      for (int k = 0; k < at_once; ++k) target[c + 32 * k] = packet[k];
+    }
+    for (; c < packets; c += 32) target[c] = source[c];
+  }
 }
 
 /// Blocks for each multiprocessor, 0 for one thread a packet, two_rows for one thread a packet of two rows.
@@ -119,6 +142,71 @@ void copies_at_once::enqueue(const exec_space& exec, const std::vector<part>& pa
   copy(exec, parts[0].target, parts[0].source, parts[0].bytes);
   for (std::size_t i = 1; i < parts.size(); ++i)
     check_cuda(cudaStreamWaitEvent(exec.cuda_stream(), state_->queues[i - 1].end, 0), "cudaStreamWaitEvent");
+}
+
+// The batched call refuses the default stream, so it takes a queue.
+void copies_at_once::enqueue_batch(const exec_space& exec, const std::vector<part>& parts) const {
+  std::vector<void*> targets;
+  std::vector<const void*> sources;
+  std::vector<std::size_t> bytes;
+  for (const part& copy : parts) {
+    targets.push_back(copy.target);
+    sources.push_back(copy.source);
+    bytes.push_back(copy.bytes);
+  }
+  const auto& [stream, end] = state_->queues.at(0);
+  check_cuda(cudaEventRecord(state_->begun, exec.cuda_stream()), "cudaEventRecord");
+  check_cuda(cudaStreamWaitEvent(stream, state_->begun, 0), "cudaStreamWaitEvent");
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first = 0;
+  check_cuda(cudaMemcpyBatchAsync(targets.data(), sources.data(), bytes.data(), bytes.size(), &attributes,
+                                  &first, 1, stream),
+             "cudaMemcpyBatchAsync");
+  check_cuda(cudaEventRecord(end, stream), "cudaEventRecord");
+  check_cuda(cudaStreamWaitEvent(exec.cuda_stream(), end, 0), "cudaStreamWaitEvent");
+}
+
+void copy_rows(const exec_space& exec, const row_block_copy& work, int blocks) {
+  copy_row_blocks<<<static_cast<unsigned>(blocks), 1024, 0, exec.cuda_stream()>>>(work);
+  check_cuda(cudaGetLastError(), "copy_row_blocks");
+}
+
+struct matrix_product::state {
+  int size;
+  cublasHandle_t library = nullptr;
+  block left, right, product;
+
+  state(const exec_space& exec, int rows)
+      : size(rows),
+        left(block::kind::device, bytes()),
+        right(block::kind::device, bytes()),
+        product(block::kind::device, bytes()) {
+    check(cublasCreate(&library));
+    check(cublasSetStream(library, exec.cuda_stream()));
+    // Small numbers of both signs; only the time counts.
+    check_cuda(cudaMemset(left.data(), 0x3c, bytes()), "cudaMemset");
+    check_cuda(cudaMemset(right.data(), 0xbb, bytes()), "cudaMemset");
+  }
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state() { cublasDestroy(library); }
+  [[nodiscard]] std::size_t bytes() const {
+    return 2 * static_cast<std::size_t>(size) * static_cast<std::size_t>(size);
+  }
+  static void check(cublasStatus_t status) {
+    if (status != CUBLAS_STATUS_SUCCESS) check_cuda(cudaErrorUnknown, cublasGetStatusString(status));
+  }
+};
+matrix_product::matrix_product(const exec_space& exec, int size)
+    : state_(std::make_unique<state>(exec, size)) {}
+matrix_product::~matrix_product() = default;
+void matrix_product::enqueue() const {
+  const float factor = 1.0F, zero = 0.0F;
+  const int n = state_->size;
+  state::check(cublasGemmEx(state_->library, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &factor, state_->left.data(),
+                            CUDA_R_16BF, n, state_->right.data(), CUDA_R_16BF, n, &zero,
+                            state_->product.data(), CUDA_R_16BF, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 
 const char* memory_ceiling() { return "ceiling.device_copy"; }

@@ -31,6 +31,16 @@ struct copy_row {
   }
 };
 
+struct copy_block {
+  row_block_copy work;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t table = i / work.positions, p = i - table * work.positions;
+    std::memcpy(static_cast<char*>(work.target) + (table * work.rows + work.writes[p]) * work.row_bytes,
+                static_cast<const char*>(work.source) + (table * work.rows + work.reads[p]) * work.row_bytes,
+                static_cast<std::size_t>(work.row_bytes));
+  }
+};
+
 using range = Kokkos::RangePolicy<exec_space, Kokkos::IndexType<std::int64_t>>;
 
 }  // namespace
@@ -55,6 +65,20 @@ copies_at_once::~copies_at_once() = default;
 void copies_at_once::enqueue(const exec_space& exec, const std::vector<part>& parts) const {
   for (const part& piece : parts) copy(exec, piece.target, piece.source, piece.bytes);
 }
+
+void copies_at_once::enqueue_batch(const exec_space& exec, const std::vector<part>& parts) const {
+  enqueue(exec, parts);
+}
+
+void copy_rows(const exec_space& exec, const row_block_copy& work, int) {
+  Kokkos::parallel_for("ferry_bench::copy_rows", range(exec, 0, work.tables * work.positions),
+                       copy_block{work});
+}
+
+struct matrix_product::state {};
+matrix_product::matrix_product(const exec_space&, int) {}
+matrix_product::~matrix_product() = default;
+void matrix_product::enqueue() const {}
 
 /// Threads that read and write each at its own rate, as STREAM's do.
 const char* memory_ceiling() { return "ceiling.triad"; }

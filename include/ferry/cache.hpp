@@ -18,6 +18,8 @@
 #include <ferry/cache/gather.hpp>
 #include <ferry/cache/gather_bags.hpp>
 #include <ferry/cache/init.hpp>
+#include <ferry/cache/lru.hpp>
+#include <ferry/cache/resolve.hpp>
 #include <ferry/cache/scatter.hpp>
 #include <ferry/cache/scatter_add.hpp>
 #include <ferry/cache/statistics.hpp>

@@ -66,34 +66,29 @@ class text_piece {
   text_piece(std::string_view text) noexcept : text_(text) {}
   text_piece(const std::string& text) noexcept : text_(text) {}
   text_piece(std::floating_point auto number) noexcept
-      : real_(static_cast<double>(number)), is_number_(true), is_real_(true) {}
-  text_piece(std::unsigned_integral auto number) noexcept : number_(number), is_number_(true) {}
+      : real_(static_cast<double>(number)), kind_(kind::real) {}
+  text_piece(std::unsigned_integral auto number) noexcept : number_(number), kind_(kind::natural) {}
   text_piece(std::signed_integral auto number) noexcept
-      : number_(static_cast<unsigned long long>(number)), is_number_(true), is_negative_(number < 0) {}
+      : number_(static_cast<unsigned long long>(number)), kind_(kind::integer) {}
 
-  /// True for the number 1.
-  [[nodiscard]] bool is_one() const { return is_number_ && number_ == 1; }
-  /// Appends the piece.
-  [[gnu::cold]] void append_to(std::string& text) const;
+  /// The first `count` pieces, one after the other.
+  [[gnu::cold]] [[nodiscard]] static std::string join(const text_piece* pieces, std::size_t count);
 
  private:
+  enum class kind : unsigned char { text, real, natural, integer };
+
   std::string_view text_;
   unsigned long long number_ = 0;
   double real_ = 0;
-  bool is_number_ = false;
-  bool is_real_ = false;
-  bool is_negative_ = false;
+  kind kind_ = kind::text;
 };
-
-/// The first `count` pieces, one after the other.
-[[gnu::cold]] [[nodiscard]] std::string joined_pieces(const text_piece* pieces, std::size_t count);
 
 /// A message of pieces; numbers as std::to_string writes them. A chain of additions of strings does the same,
 /// with several times the code, of which GCC 12 warns at -O3.
 template <class... Pieces>
 [[gnu::cold]] [[nodiscard]] std::string joined(const Pieces&... pieces) {
   const text_piece list[] = {text_piece(pieces)...};  // nvcc spoils a braced list among arguments
-  return joined_pieces(list, sizeof...(Pieces));
+  return text_piece::join(list, sizeof...(Pieces));
 }
 
 /// A number and its noun: "1 bag", "2 bags".

@@ -12,14 +12,11 @@
 /// described in backends/README.md.
 
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/atomic_file.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
 #include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
@@ -33,7 +30,6 @@
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/parallel.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -80,7 +76,7 @@ using optim::coefficient_history, optim::step_counters;
 /// Threads of the host, files, and what a process has once.
 /// @{
 using detail::atomic_file, detail::file, detail::function_ref, detail::parallel, detail::process_identity,
-    detail::process_mark, detail::process_runtime, detail::until_finalize;
+    detail::process_mark, detail::until_finalize;
 /// @}
 
 }  // namespace ferry::extend

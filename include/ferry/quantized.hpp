@@ -12,13 +12,8 @@
 #include <ferry/quantized/dequantize.hpp>
 #include <ferry/quantized/gather.hpp>
 #include <ferry/quantized/quantization.hpp>
-#include <ferry/quantized/quantizations/e4m3.hpp>
-#include <ferry/quantized/quantizations/e5m2.hpp>
-#include <ferry/quantized/quantizations/mxfp4.hpp>
-#include <ferry/quantized/quantizations/mxfp8.hpp>
-#include <ferry/quantized/quantizations/mxfp8_e5m2.hpp>
-#include <ferry/quantized/quantizations/nvfp4.hpp>
-#include <ferry/quantized/quantizations/per_row.hpp>
+#include <ferry/quantized/quantizations/blocks.hpp>
+#include <ferry/quantized/quantizations/fp8.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantize.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>

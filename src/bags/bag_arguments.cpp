@@ -76,10 +76,10 @@ std::vector<std::int64_t> columns_of_tables(const char* verb, const std::vector<
 }
 
 void require_separate(const char* verb, const std::vector<untyped_array>& tables) {
-  std::vector<const untyped_array*> by_place;
+  std::vector<const untyped_array*> by_address;
   for (const untyped_array& table : tables)
-    if (table.shape.rows() != 0) by_place.push_back(&table);
-  std::sort(by_place.begin(), by_place.end(),
+    if (table.shape.rows() != 0) by_address.push_back(&table);
+  std::sort(by_address.begin(), by_address.end(),
             [](const untyped_array* a, const untyped_array* b) { return std::less<>()(a->data, b->data); });
   const auto end_of = [](const untyped_array& table) {
     const std::int64_t elements = (table.shape.rows() - 1) * table.shape.row_stride() + table.shape.width();
@@ -87,14 +87,14 @@ void require_separate(const char* verb, const std::vector<untyped_array>& tables
            elements * static_cast<std::int64_t>(table.element_bytes);
   };
   // Tables that begin before the end of an earlier one are rare: columns of one array, or a table named twice.
-  for (std::size_t t = 0; t < by_place.size(); ++t)
+  for (std::size_t t = 0; t < by_address.size(); ++t)
     for (std::size_t later = t + 1;
-         later < by_place.size() &&
-         std::less<>()(by_place[later]->data, static_cast<const void*>(end_of(*by_place[t])));
+         later < by_address.size() &&
+         std::less<>()(by_address[later]->data, static_cast<const void*>(end_of(*by_address[t])));
          ++later)
-      if (overlap(*by_place[t], *by_place[later]))
-        throw invalid_argument(joined("ferry::", verb, ": ", by_place[t]->note().describe(), " and ",
-                                      by_place[later]->note().describe(),
+      if (overlap(*by_address[t], *by_address[later]))
+        throw invalid_argument(joined("ferry::", verb, ": ", by_address[t]->note().describe(), " and ",
+                                      by_address[later]->note().describe(),
                                       " of for_each_table overlap in memory"));
 }
 

@@ -7,7 +7,6 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -60,7 +59,7 @@ struct score_digits {
   }
 };
 
-/// Rows with neighbouring numbers, by loads of 16 bytes. Rows that an exchange announced, but did not bring
+/// Rows with neighbouring numbers, by loads of 16 bytes. Rows that a refresh announced, but did not bring
 /// because it threw, are not cached.
 struct row_scores {
   static constexpr int at_once = 4;
@@ -149,17 +148,17 @@ struct pick_digit {
   choice* result;  ///< not so_far, which other threads read
   score_digits digit;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t place, std::uint64_t& above, bool last_pass) const {
+  KOKKOS_FUNCTION void operator()(std::int64_t index, std::uint64_t& above, bool last_pass) const {
     constexpr std::int64_t bins = detail::cache_memory::bins;
-    const std::int64_t bin = bins - 1 - place;
+    const std::int64_t bin = bins - 1 - index;
     const std::uint64_t rows = histogram[bin];
     if (last_pass) {
       if (so_far->verdict != 0) {
-        if (place == 0) *result = *so_far;
+        if (index == 0) *result = *so_far;
       } else {
         const std::uint64_t remaining = so_far->remaining;
         const bool enough = above + rows >= remaining;
-        if (enough && (place == 0 || above < remaining))
+        if (enough && (index == 0 || above < remaining))
           *result = next(static_cast<std::uint64_t>(bin), remaining - above);
         else if (!enough && bin == 0)  // the first digit: the later ones count the rows of one bin
           *result = {0, remaining, choice::all_fit, 0, 0};

@@ -15,12 +15,12 @@ namespace ferry::kernels {
 
 /// Which slots move_slots moves, and where to.
 enum class slot_move {
-  leaving_to_host,   ///< changed slots that get another row next
-  late_to_host,      ///< of these, slots that verbs changed after leaving_to_host had written them
-  changed_to_host,   ///< all changed slots
-  entering_to_slot,  ///< slots that get another row next
-  stale_to_slot,     ///< of these, slots whose next row verbs changed in host memory after it was read
-  held_to_slot       ///< all slots that hold a row
+  leaving_to_host,    ///< changed slots that get another row next
+  rewritten_to_host,  ///< of these, slots that verbs changed after leaving_to_host had written them
+  changed_to_host,    ///< all changed slots
+  entering_to_slot,   ///< slots that get another row next
+  stale_to_slot,      ///< of these, slots whose next row verbs changed in host memory after it was read
+  held_to_slot        ///< all slots that hold a row
 };
 
 /// Moves rows between slots and host memory, as opaque units. Neighbouring threads hold neighbouring units of
@@ -37,17 +37,17 @@ struct move_slots {
   slot_move move;
 
   /// True if the move concerns slots that get another row next: book.moving lists them.
-  KOKKOS_FORCEINLINE_FUNCTION static bool is_listed(slot_move move) {
+  KOKKOS_FORCEINLINE_FUNCTION static bool moves_list(slot_move move) {
     return move != slot_move::changed_to_host && move != slot_move::held_to_slot;
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
-    const bool listed = is_listed(move);
+    const bool by_list = moves_list(move);
     const std::int64_t end =
-        (listed ? static_cast<std::int64_t>(*book.moving_count) : slots) * units.divisor();
+        (by_list ? static_cast<std::int64_t>(*book.moving_count) : slots) * units.divisor();
     for (std::int64_t i = thread; i < end; i += threads) {
       const std::int64_t item = units.quotient(i);
-      one(listed ? book.moving[item] : item, i - item * units.divisor());
+      one(by_list ? book.moving[item] : item, i - item * units.divisor());
     }
   }
 
@@ -58,7 +58,7 @@ struct move_slots {
       case slot_move::leaving_to_host:
         if (current_row < 0 || current_row == next_row || book.changed[slot] == 0) return;
         break;
-      case slot_move::late_to_host:
+      case slot_move::rewritten_to_host:
         if (current_row < 0 || current_row == next_row || book.changed[slot] != detail::slot_dirty_again)
           return;
         break;
@@ -92,7 +92,7 @@ void launch_move(const Exec& exec, const std::string& label, const cache_memory&
   constexpr std::int64_t few = std::int64_t{1} << 15, many = std::int64_t{1} << 20;
   using kernel = kernels::move_slots<Unit>;
   const std::int64_t units = array.row_bytes / unit;
-  const std::int64_t threads = std::min(memory.slots * units, kernel::is_listed(move) ? few : many);
+  const std::int64_t threads = std::min(memory.slots * units, kernel::moves_list(move) ? few : many);
   launch(exec, label, threads,
          kernel{memory.book, reinterpret_cast<Unit*>(array.cold), reinterpret_cast<Unit*>(array.hot),
                 array.stride / unit, fast_divisor(units), memory.slots, threads, move});

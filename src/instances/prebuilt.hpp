@@ -5,37 +5,37 @@
 
 #include <cstdint>
 
-/// Definitions of the functions that plan/detail/prebuilt.hpp declares, and macros that instantiate them for tables of float. Only the
-/// sources of this folder include it.
+/// Definitions of the functions that plan/detail/prebuilt.hpp declares, and macros that instantiate them for
+/// tables of float. Only the sources of this folder include it.
 namespace ferry::detail {
 
-template <class Exec, class T, class Space, class Named>
-ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Named& named,
+template <class Exec, class T, class Space, class Batch>
+ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Batch& batch,
                        const array_ref<T, device_space>& out) {
-  require_batch<Exec, chosen_policies<>>("gather", table, named, out);
-  return dispatch_gather<path::automatic, bounds::check>(exec, plain_rows(table), named, out);
+  require_batch<Exec, chosen_policies<>>("gather", table, batch, out);
+  return dispatch_gather<path::automatic, bounds::check>(exec, plain_rows(table), batch, out);
 }
 
-template <class Exec, class T, class Space, class Named>
-ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
+template <class Exec, class T, class Space, class Batch>
+ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, const Batch& batch,
                         const array_ref<const T, device_space>& values) {
-  require_batch<Exec, chosen_policies<>>("scatter", table, named, values);
+  require_batch<Exec, chosen_policies<>>("scatter", table, batch, values);
   return update_rows<verb::scatter, chosen_policies<>, duplicates::last>(
-      exec, plain_rows(table), replace_job<T, Space>{table}, named, values);
+      exec, plain_rows(table), replace_job<T, Space>{table}, batch, values);
 }
 
-template <class Exec, class T, class Space, class Named>
-ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
+template <class Exec, class T, class Space, class Batch>
+ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, const Batch& batch,
                             const array_ref<const T, device_space>& values) {
-  require_batch<Exec, chosen_policies<>>("scatter_add", table, named, values);
+  require_batch<Exec, chosen_policies<>>("scatter_add", table, batch, values);
   return update_rows<verb::scatter_add, chosen_policies<>, duplicates::sum>(
-      exec, plain_rows(table), add_job<T, Space>{table}, named, values);
+      exec, plain_rows(table), add_job<T, Space>{table}, batch, values);
 }
 
-template <class Exec, class Rule, class T, class Space, class State, class Named>
+template <class Exec, class Rule, class T, class Space, class State, class Batch>
 ticket prebuilt_step(const Exec& exec, const Rule& rule, const array_ref<T, Space>& table, State& state,
-                     const Named& named, const array_ref<const T, device_space>& grads) {
-  return step_rows<chosen_policies<>>(exec, rule, plain_rows(table), state, named, grads);
+                     const Batch& batch, const array_ref<const T, device_space>& grads) {
+  return step_rows<chosen_policies<>>(exec, rule, plain_rows(table), state, batch, grads);
 }
 
 using instance_exec = Kokkos::DefaultExecutionSpace;
@@ -50,8 +50,8 @@ namespace ferry::optim::detail {
 
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
-                                             device home, std::int64_t rows, std::int64_t width) {
-  return state_of<Rule, StateType, Space>(rule, label, home, rows, width);
+                                             device location, std::int64_t rows, std::int64_t width) {
+  return state_of<Rule, StateType, Space>(rule, label, location, rows, width);
 }
 
 }  // namespace ferry::optim::detail

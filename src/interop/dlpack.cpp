@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include "../../backends/enabled.hpp"
 
 #include <ferry/error.hpp>
@@ -11,11 +12,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 namespace ferry::detail {
+namespace {
+
+using dlpack_backend = device_backend<void>;
 
 std::string device_text(DLDevice device) {
   const auto name = [&]() -> std::string {
@@ -36,57 +40,55 @@ const char* kind_text(memory_kind kind) {
   return kind == memory_kind::device ? "device memory" : "ordinary host memory";
 }
 
-template <MemorySpace Space>
+/// The device of DLPack that memory belongs to.
 DLDevice own_device(memory_place place) {
-  constexpr dlpack_codes codes = device_backend<Space>::dlpack_devices();
+  constexpr dlpack_codes codes = dlpack_backend::dlpack_devices();
   if (place.kind == memory_kind::page_locked) return {static_cast<DLDeviceType>(codes.page_locked), 0};
   if (place.kind == memory_kind::managed) return {static_cast<DLDeviceType>(codes.managed), 0};
   if (place.kind == memory_kind::device) return {static_cast<DLDeviceType>(codes.device), place.device};
   return {kDLCPU, 0};
 }
 
-template <MemorySpace Space>
-memory_place place_of_nothing() {
-  const int device = device_backend<Space>::place_of(nullptr).device;
-  if (device_backend<Space>::device_is_host || std::is_same_v<Space, pageable_space>)
-    return {memory_kind::host, device};
-  if (std::is_same_v<Space, device_space>) return {memory_kind::device, device};
-  return {std::is_same_v<Space, mapped_space> ? memory_kind::managed : memory_kind::page_locked, device};
+/// The place of memory of a space that has no address because it has no bytes.
+memory_place place_of_nothing(std::string_view space) {
+  const int device = dlpack_backend::place_of(nullptr).device;
+  if (dlpack_backend::device_is_host || space == pageable_space::name) return {memory_kind::host, device};
+  if (space == device_space::name) return {memory_kind::device, device};
+  return {space == mapped_space::name ? memory_kind::managed : memory_kind::page_locked, device};
 }
 
-template <MemorySpace Space>
 bool may_present(memory_place place, DLDevice device) {
-  constexpr dlpack_codes codes = device_backend<Space>::dlpack_devices();
-  const DLDevice actual = own_device<Space>(place);
+  constexpr dlpack_codes codes = dlpack_backend::dlpack_devices();
+  const DLDevice actual = own_device(place);
   if (device.device_type == actual.device_type) return device.device_id == actual.device_id;
   if (place.kind == memory_kind::host || place.kind == memory_kind::device) return false;
   if (device.device_type == kDLCPU || device.device_type == codes.page_locked) return device.device_id == 0;
   return device.device_type == codes.device && device.device_id == place.device;
 }
 
-template <MemorySpace Space>
-void require_place(const std::string& subject, DLDevice device, const void* bytes_at) {
-  using backend = device_backend<Space>;
-  constexpr dlpack_codes codes = backend::dlpack_devices();
+/// Throws invalid_argument if memory that a producer says to be of a device can't be memory of a space.
+/// `bytes` is null for an array without elements, whose address tells nothing.
+void require_place(const std::string& subject, std::string_view space, DLDevice device, const void* bytes) {
+  constexpr dlpack_codes codes = dlpack_backend::dlpack_devices();
   const bool of_host = device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
                        device.device_type == kDLROCMHost || device.device_type == kDLCUDAManaged;
-  const bool known = backend::device_is_host
+  const bool known = dlpack_backend::device_is_host
                          ? of_host
                          : device.device_type == kDLCPU || device.device_type == codes.device ||
                                device.device_type == codes.page_locked || device.device_type == codes.managed;
   if (!known)
     throw invalid_argument(subject + " on " + device_text(device) +
                            ": this build of ferry reaches no such device");
-  if (backend::device_is_host || bytes_at == nullptr) return;
-  const memory_place place = backend::place_of(bytes_at);
+  if (dlpack_backend::device_is_host || bytes == nullptr) return;
+  const memory_place place = dlpack_backend::place_of(bytes);
   bool fits = false;
   std::string_view instead;
-  if constexpr (std::is_same_v<Space, device_space>) {
+  if (space == device_space::name) {
     fits = place.kind == memory_kind::managed ||
-           (place.kind == memory_kind::device && place.device == backend::place_of(nullptr).device);
+           (place.kind == memory_kind::device && place.device == dlpack_backend::place_of(nullptr).device);
     instead = place.kind == memory_kind::device ? "is of another device than Kokkos uses"
                                                 : "is host memory: take it as pageable_space or pinned_space";
-  } else if constexpr (std::is_same_v<Space, pageable_space>) {
+  } else if (space == pageable_space::name) {
     fits = place.kind != memory_kind::device;
     instead = "is not host memory: take it as device_space";
   } else {
@@ -95,22 +97,12 @@ void require_place(const std::string& subject, DLDevice device, const void* byte
                                                 : "is not page-locked: take it as pageable_space";
   }
   if (!fits)
-    throw invalid_argument(subject + " on " + device_text(device) + " is no memory of " +
-                           std::string(Space::name) + ": it is " + kind_text(place.kind) + " of device " +
-                           std::to_string(place.device) + ", which " + std::string(instead));
+    throw invalid_argument(subject + " on " + device_text(device) + " is no memory of " + std::string(space) +
+                           ": it is " + kind_text(place.kind) + " of device " + std::to_string(place.device) +
+                           ", which " + std::string(instead));
 }
 
-#define FERRY_DLPACK_OF(SPACE)                              \
-  template DLDevice own_device<SPACE>(memory_place);        \
-  template memory_place place_of_nothing<SPACE>();          \
-  template bool may_present<SPACE>(memory_place, DLDevice); \
-  template void require_place<SPACE>(const std::string&, DLDevice, const void*);
-FERRY_DLPACK_OF(device_space)
-FERRY_DLPACK_OF(pinned_space)
-FERRY_DLPACK_OF(mapped_space)
-FERRY_DLPACK_OF(pageable_space)
-#undef FERRY_DLPACK_OF
-
+/// "float32"; with lanes "float32 x 4 lanes".
 std::string dlpack_type_text(DLDataType type) {
   struct type_name {
     int code;
@@ -135,6 +127,7 @@ std::string dlpack_type_text(DLDataType type) {
          (type.lanes == 1 ? "" : " x " + std::to_string(type.lanes) + " lanes");
 }
 
+/// "[3 x 4]"
 std::string numbers_text(const std::int64_t* numbers, std::int32_t count) {
   std::string text = "[";
   for (std::int32_t i = 0; numbers != nullptr && i < count; ++i)
@@ -142,27 +135,7 @@ std::string numbers_text(const std::int64_t* numbers, std::int32_t count) {
   return text + "]";
 }
 
-std::size_t dlpack_extents(const std::string& subject, const DLTensor& source,
-                           std::array<std::size_t, max_rank>& extents) {
-  if (source.ndim < 0 || source.ndim > static_cast<std::int32_t>(max_rank))
-    throw invalid_argument(subject + " has " + std::to_string(source.ndim) + " extents, must have 0 to " +
-                           std::to_string(max_rank));
-  if (source.ndim == 0) {
-    extents[0] = 1;
-    return 1;
-  }
-  if (source.shape == nullptr)
-    throw invalid_argument(subject + " has no extents: the pointer to them is null");
-  const auto rank = static_cast<std::size_t>(source.ndim);
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (source.shape[i] < 0)
-      throw invalid_argument(subject + ": extent " + std::to_string(i) + " is " +
-                             std::to_string(source.shape[i]));
-    extents[i] = static_cast<std::size_t>(source.shape[i]);
-  }
-  return rank;
-}
-
+/// Null strides are those of a row-major array.
 void require_compact(const std::string& subject, const DLTensor& source, std::size_t size) {
   if (source.strides == nullptr || size == 0) return;
   std::int64_t expected = 1;
@@ -174,15 +147,51 @@ void require_compact(const std::string& subject, const DLTensor& source, std::si
   }
 }
 
-void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_t size,
-                  std::size_t alignment) {
-  if (size == 0) return nullptr;
-  if (source.data == nullptr) throw invalid_argument(subject + " has no memory: its pointer is null");
-  const auto address = reinterpret_cast<std::uintptr_t>(source.data) + source.byte_offset;
-  if (address % alignment != 0)
+}  // namespace
+
+DLDevice presented_device(const std::string& label, std::string_view space, const void* data,
+                          std::optional<DLDevice> target) {
+  const memory_place place = data != nullptr ? dlpack_backend::place_of(data) : place_of_nothing(space);
+  const DLDevice device = target.value_or(own_device(place));
+  if (!may_present(place, device))
+    throw invalid_argument("ferry::to_dlpack: '" + label + "' is " + kind_text(place.kind) + " (" +
+                           device_text(own_device(place)) + "), which can't be presented as that of " +
+                           device_text(device));
+  return device;
+}
+
+std::size_t dlpack_extents(std::string& subject, const DLTensor& source, DLDataType type,
+                           std::array<std::size_t, max_rank>& extents) {
+  if (source.ndim < 0 || source.ndim > static_cast<std::int32_t>(max_rank))
+    throw invalid_argument(subject + " has " + std::to_string(source.ndim) + " extents, must have 0 to " +
+                           std::to_string(max_rank));
+  if (source.ndim != 0 && source.shape == nullptr)
+    throw invalid_argument(subject + " has no extents: the pointer to them is null");
+  extents[0] = 1;
+  for (std::int32_t i = 0; i < source.ndim; ++i) {
+    if (source.shape[i] < 0)
+      throw invalid_argument(subject + ": extent " + std::to_string(i) + " is " +
+                             std::to_string(source.shape[i]));
+    extents[static_cast<std::size_t>(i)] = static_cast<std::size_t>(source.shape[i]);
+  }
+  subject += " " + numbers_text(source.shape, source.ndim) + " of " + dlpack_type_text(source.dtype);
+  if (source.dtype.code != type.code || source.dtype.bits != type.bits || source.dtype.lanes != type.lanes)
+    throw invalid_argument(subject + " is no array of " + dlpack_type_text(type) +
+                           ", the element type that it is taken as");
+  return static_cast<std::size_t>(std::max(source.ndim, 1));
+}
+
+void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_t size, std::size_t alignment,
+                  std::string_view space) {
+  require_compact(subject, source, size);
+  if (size != 0 && source.data == nullptr)
+    throw invalid_argument(subject + " has no memory: its pointer is null");
+  void* const data = size == 0 ? nullptr : static_cast<char*>(source.data) + source.byte_offset;
+  if (reinterpret_cast<std::uintptr_t>(data) % alignment != 0)
     throw invalid_argument(subject + " begins at an address that is no multiple of " +
                            std::to_string(alignment) + ", the alignment of its elements");
-  return static_cast<char*>(source.data) + source.byte_offset;
+  require_place(subject, space, source.device, data);
+  return data;
 }
 
 }  // namespace ferry::detail

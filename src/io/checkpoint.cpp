@@ -2,7 +2,7 @@
 #include <ferry/io/checkpoint.hpp>
 
 #include "../../backends/enabled.hpp"
-#include "../runtime/processors.hpp"
+#include "../runtime/worker_pool.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
@@ -303,8 +303,8 @@ class checkpoint_core {
     }
     for (const auto& array : content.arrays)
       if (array.accesses != nullptr) array.accesses->wait_for_writes();
-    return std::make_unique<checkpoint_save>(path_, checkpoint_place{keep_, options.name}, std::move(content),
-                                             options.changes);
+    return std::make_unique<checkpoint_save>(path_, checkpoint_target{keep_, options.name},
+                                             std::move(content), options.changes);
   }
 
   [[nodiscard]] std::unique_lock<std::mutex> lock_unless_forked() const {

@@ -18,9 +18,10 @@
 
 namespace ferry::detail {
 
-std::size_t floating_dtype_bytes(std::string_view dtype) {
-  if (dtype == "f8_e4m3" || dtype == "f8_e5m2" || dtype == "f8_e8m0") return 1;
-  return dtype == "f64" ? 8 : dtype == "f32" ? 4 : dtype == "f16" || dtype == "bf16" ? 2 : 0;
+dtype floating_dtype(std::string_view name) {
+  for (const auto& [known, type] : checkpoint_dtypes)
+    if (known == name && type.kind >= dtype_kind::real && type.kind < dtype_kind::e2m1) return type;
+  return {};
 }
 
 std::byte* checkpoint_array::in_place(std::uint64_t offset) const {
@@ -43,8 +44,8 @@ void checkpoint_array::read(std::uint64_t offset, std::size_t bytes, std::byte* 
     begin = read_span(offset, bytes, scratch);
     present = scratch.data();
   }
-  for_each_run(offset, bytes, [&](std::uint64_t position, std::size_t place, std::size_t count) {
-    std::memcpy(target + place, present + (position - begin), count);
+  for_each_run(offset, bytes, [&](std::uint64_t position, std::size_t copied, std::size_t count) {
+    std::memcpy(target + copied, present + (position - begin), count);
   });
 }
 
@@ -58,19 +59,19 @@ void checkpoint_array::write(std::uint64_t offset, std::size_t bytes, const std:
     begin = read_span(offset, bytes, scratch);
     present = scratch.data();
   }
-  for_each_run(offset, bytes, [&](std::uint64_t position, std::size_t place, std::size_t count) {
-    std::memcpy(present + (position - begin), source + place, count);
+  for_each_run(offset, bytes, [&](std::uint64_t position, std::size_t copied, std::size_t count) {
+    std::memcpy(present + (position - begin), source + copied, count);
   });
   if (write_device != nullptr) write_device(data + begin, scratch.data(), scratch.size());
 }
 
 std::uint64_t checkpoint_array::read_span(std::uint64_t offset, std::size_t bytes,
                                           std::vector<std::byte>& scratch) const {
-  const auto place = [this](std::uint64_t position) {
+  const auto memory_offset = [this](std::uint64_t position) {
     return position / row_bytes * row_stride + position % row_bytes;
   };
-  const std::uint64_t first = place(offset);
-  scratch.resize(static_cast<std::size_t>(place(offset + bytes - 1) + 1 - first));
+  const std::uint64_t first = memory_offset(offset);
+  scratch.resize(static_cast<std::size_t>(memory_offset(offset + bytes - 1) + 1 - first));
   read_device(scratch.data(), data + first, scratch.size());
   return first;
 }

@@ -33,8 +33,8 @@ void load_into(const load_source& source, const std::string& entry, const manife
   if (stored == nullptr) source.fail(entry, "the file has no array " + part + "for it");
   const bool same =
       stored->dtype == array.schema.dtype && stored->element_bytes == array.schema.element_bytes;
-  const bool converts = array.convert != nullptr && stored->element_bytes != 0 &&
-                        floating_dtype_bytes(stored->dtype) == stored->element_bytes;
+  const bool converts = array.converter_from != nullptr && stored->element_bytes != 0 &&
+                        floating_dtype(stored->dtype).bytes == stored->element_bytes;
   if (stored->extents != array.schema.extents || !(same || (source.convert && converts)))
     source.fail(entry, part + "is " + stored->describe() + " in the file, and '" + array.label + "' is " +
                            array.schema.describe() +
@@ -166,10 +166,10 @@ opened_checkpoint open_checkpoint(const std::string& folder, const checkpoint_ch
   return checkpoint;
 }
 
-/// The place of a chunk of the file in the array: first byte, and number of elements.
-struct chunk_place {
-  chunk_place(const load_step& step, std::size_t place, std::size_t bytes)
-      : offset(place * step.stored->chunk_bytes / step.stored->element_bytes *
+/// The part of the array that a chunk of the file has: first byte, and number of elements.
+struct chunk_part {
+  chunk_part(const load_step& step, std::size_t index, std::size_t bytes)
+      : offset(index * step.stored->chunk_bytes / step.stored->element_bytes *
                step.target.schema.element_bytes),
         count(bytes / step.stored->element_bytes) {}
 
@@ -180,9 +180,9 @@ struct chunk_place {
 }  // namespace
 
 std::string element_words(std::string_view dtype, std::span<const std::byte> element) {
-  if (floating_dtype_bytes(dtype) == element.size() && !element.empty()) {
+  if (const auto type = floating_dtype(dtype); type.bytes == element.size() && !element.empty()) {
     double number = 0;
-    convert_from_file<double>(dtype, element.data(), reinterpret_cast<std::byte*>(&number), 1);
+    converter_of<double>(type)(element.data(), &number, 1);
     return manifest_fact{"", manifest_fact::real, "", {std::bit_cast<std::uint64_t>(number)}}.describe();
   }
   const bool is_signed = dtype.starts_with('i');
@@ -196,33 +196,34 @@ std::string element_words(std::string_view dtype, std::span<const std::byte> ele
 }
 
 std::string differing_texts(std::string_view loaded, std::string_view present) {
-  const std::size_t place = first_difference(loaded, present);
-  const std::size_t begin = place < 40 ? 0 : place - 20;
+  const std::size_t position = first_difference(loaded, present);
+  const std::size_t begin = position < 40 ? 0 : position - 20;
   return "is " + quoted_part(loaded, begin) + " in the file, and " + quoted_part(present, begin) + " here" +
-         (begin == 0 ? "" : ", from byte " + std::to_string(place) + " on");
+         (begin == 0 ? "" : ", from byte " + std::to_string(position) + " on");
 }
 
 std::string differing_bytes(std::string_view loaded, std::string_view present) {
-  const std::size_t place = first_difference(loaded, present);
+  const std::size_t position = first_difference(loaded, present);
   const auto words_from = [&](std::string_view bytes) {
     constexpr std::size_t most = 16;
-    return hexadecimal_words(std::as_bytes(std::span(bytes.substr(place, most))));
+    return hexadecimal_words(std::as_bytes(std::span(bytes.substr(position, most))));
   };
   return "is " + words_from(loaded) + " in the file, and " + words_from(present) + " here, from byte " +
-         std::to_string(place) + " of " + std::to_string(present.size()) + " on";
+         std::to_string(position) + " of " + std::to_string(present.size()) + " on";
 }
 
 std::string differing_elements(const manifest_array& array, std::size_t first,
                                std::span<const std::byte> loaded, std::span<const std::byte> present) {
   const std::size_t bytes = array.element_bytes;
-  std::size_t place = 0;
-  while (std::memcmp(loaded.data() + place * bytes, present.data() + place * bytes, bytes) == 0) ++place;
+  std::size_t element = 0;
+  while (std::memcmp(loaded.data() + element * bytes, present.data() + element * bytes, bytes) == 0)
+    ++element;
   const auto words_in = [&](std::span<const std::byte> elements) {
-    return element_words(array.dtype, elements.subspan(place * bytes, bytes));
+    return element_words(array.dtype, elements.subspan(element * bytes, bytes));
   };
-  const std::string element =
-      array.extents.empty() ? std::string() : "element " + index_words(array, first + place) + " ";
-  return element + "is " + words_in(loaded) + " in the file, and " + words_in(present) + " here";
+  const std::string subject =
+      array.extents.empty() ? std::string() : "element " + index_words(array, first + element) + " ";
+  return subject + "is " + words_in(loaded) + " in the file, and " + words_in(present) + " here";
 }
 
 void load_memory::reserve(const load_step& step) {
@@ -230,14 +231,14 @@ void load_memory::reserve(const load_step& step) {
   const auto team = std::min(chunks, static_cast<std::size_t>(std::max(1, threads_)));
   if (memory_.size() < team) memory_.resize(team);
   std::size_t bytes = 0, elements = 0, scratch = 0, written = 0;
-  for (std::size_t place = 0; place < chunks; ++place) {
-    const auto stored = static_cast<std::size_t>(step.stored->bytes_of_chunk(place));
-    const chunk_place chunk(step, place, stored);
+  for (std::size_t index = 0; index < chunks; ++index) {
+    const auto stored = static_cast<std::size_t>(step.stored->bytes_of_chunk(index));
+    const chunk_part chunk(step, index, stored);
     const std::size_t length = chunk.count * step.target.schema.element_bytes;
     bytes = std::max(bytes, stored);
     written = std::max(written, length);
     if (step.stored->dtype != step.target.schema.dtype) elements = std::max(elements, length);
-    for (const auto& patch : step.stored->chunks[place].patches)
+    for (const auto& patch : step.stored->chunks[index].patches)
       scratch = std::max(scratch, patch_bytes(*step.stored, patch.units));
   }
   scratch = std::max(scratch, step.target.most_scratch_bytes(written));
@@ -254,10 +255,10 @@ void load_memory::for_each_stored_chunk(const checkpoint_files& files, const loa
   const auto chunk_count = static_cast<std::int64_t>(step.stored->chunks.size());
   parallel(chunk_count, 1, threads_for_chunks(threads_), [&](front_queue& chunks, int thread) {
     of_thread& memory = memory_[static_cast<std::size_t>(thread)];
-    for (std::size_t place = 0; chunks.take(place);) {
-      memory.bytes.resize(static_cast<std::size_t>(step.stored->bytes_of_chunk(place)));
-      files.read_chunk(*step.stored, place, memory.bytes.data(), memory.scratch, step.label);
-      work(memory, place);
+    for (std::size_t index = 0; chunks.take(index);) {
+      memory.bytes.resize(static_cast<std::size_t>(step.stored->bytes_of_chunk(index)));
+      files.read_chunk(*step.stored, index, memory.bytes.data(), memory.scratch, step.label);
+      work(memory, index);
     }
   });
 }
@@ -267,7 +268,7 @@ void prepare_entry(const load_source& source, const manifest& says, checkpoint_e
   const manifest_entry* const stored = says.entry(entry.name());
   if (stored == nullptr) {
     std::string names;
-    for (const auto& listed : says.entries) names += (names.empty() ? "'" : ", '") + listed.name + "'";
+    for (const auto& candidate : says.entries) names += (names.empty() ? "'" : ", '") + candidate.name + "'";
     source.fail(entry.name(), "the file has no such entry; it has " + (names.empty() ? "none" : names));
   }
   entry.prepare(source, *stored, steps);
@@ -288,7 +289,7 @@ const std::byte* as_elements(const load_step& step, const std::vector<std::byte>
   if (step.stored->dtype == step.target.schema.dtype) return bytes.data();
   const std::size_t count = bytes.size() / step.stored->element_bytes;
   elements.resize(count * step.target.schema.element_bytes);
-  step.target.convert(step.stored->dtype, bytes.data(), elements.data(), count);
+  step.target.converter_from(floating_dtype(step.stored->dtype))(bytes.data(), elements.data(), count);
   return elements.data();
 }
 
@@ -296,9 +297,9 @@ void check_array(const std::string& folder, const checkpoint_files& files, const
                  load_memory& memory) {
   const auto& target = step.target;
   if (!target.read_only) return memory.for_each_stored_chunk(files, step, [](auto&&...) {});
-  memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& buffers, std::size_t place) {
+  memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& buffers, std::size_t index) {
     const std::size_t bytes = target.schema.element_bytes;
-    const chunk_place chunk(step, place, buffers.bytes.size());
+    const chunk_part chunk(step, index, buffers.bytes.size());
     const std::span loaded(as_elements(step, buffers.bytes, buffers.elements), chunk.count * bytes);
     std::vector<std::byte> present(loaded.size());
     target.read(chunk.offset, present.size(), present.data(), buffers.scratch);
@@ -313,8 +314,8 @@ void check_array(const std::string& folder, const checkpoint_files& files, const
 void load_array(const checkpoint_files& files, const load_step& step, load_memory& memory) {
   const auto& target = step.target;
   if (target.read_only) return;
-  memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& buffers, std::size_t place) {
-    const chunk_place chunk(step, place, buffers.bytes.size());
+  memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& buffers, std::size_t index) {
+    const chunk_part chunk(step, index, buffers.bytes.size());
     const std::size_t length = chunk.count * target.schema.element_bytes;
     const std::byte* const elements = as_elements(step, buffers.bytes, buffers.elements);
     if (target.apart != nullptr)

@@ -44,10 +44,10 @@ checkpoint_files::checkpoint_files(const std::string& folder, const manifest& co
   }
 }
 
-void checkpoint_files::read_chunk(const manifest_array& array, std::size_t place, std::byte* target,
+void checkpoint_files::read_chunk(const manifest_array& array, std::size_t index, std::byte* target,
                                   std::vector<std::byte>& scratch, const std::string& subject) const {
-  const manifest_chunk& chunk = array.chunks[place];
-  const auto bytes = static_cast<std::size_t>(array.bytes_of_chunk(place));
+  const manifest_chunk& chunk = array.chunks[index];
+  const auto bytes = static_cast<std::size_t>(array.bytes_of_chunk(index));
   read_piece(chunk.piece, bytes, target, subject);
   for (const auto& patch : chunk.patches) {
     const std::size_t unit = array.unit_bytes;
@@ -69,8 +69,8 @@ void checkpoint_files::read_chunk(const manifest_array& array, std::size_t place
 void checkpoint_files::read_array(const manifest_array& array, void* target,
                                   const std::string& subject) const {
   std::vector<std::byte> scratch;
-  for (std::size_t place = 0; place < array.chunks.size(); ++place)
-    read_chunk(array, place, static_cast<std::byte*>(target) + place * array.chunk_bytes, scratch, subject);
+  for (std::size_t index = 0; index < array.chunks.size(); ++index)
+    read_chunk(array, index, static_cast<std::byte*>(target) + index * array.chunk_bytes, scratch, subject);
 }
 
 void checkpoint_files::read_piece(const manifest_piece& piece, std::size_t bytes, std::byte* target,
@@ -169,10 +169,11 @@ void piece_file::abandon() noexcept {
   [[maybe_unused]] const int result = ::ftruncate(content_.descriptor(), 0);
 }
 
-bool may_be_current(const std::string& folder, std::uint64_t number, const checkpoint_place& place) noexcept {
+bool may_be_current(const std::string& folder, std::uint64_t number,
+                    const checkpoint_target& target) noexcept {
   try {
     bool missing = false;
-    return read_manifest(folder, &missing, {0, place.name}).number == number && !missing;
+    return read_manifest(folder, &missing, {0, target.name}).number == number && !missing;
   } catch (...) {
     return true;
   }

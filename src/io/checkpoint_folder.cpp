@@ -77,7 +77,7 @@ bool is_unfinished(const std::string& name) {
 }
 
 /// The files of a folder; none if it does not exist. Throws if it can't be listed.
-std::vector<std::string> listed(const std::string& folder) {
+std::vector<std::string> files_in(const std::string& folder) {
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) {
     if (errno == ENOENT) return {};
@@ -319,7 +319,7 @@ std::vector<std::uint64_t> generations_in(const std::string& folder) {
     // The newest one first: a save that comes between the two looks lists it among the older ones.
     const auto newest = find_manifest(folder);
     std::vector<std::uint64_t> numbers;
-    for (const auto& name : listed(folder))
+    for (const auto& name : files_in(folder))
       if (const std::uint64_t number = number_after(old_manifest, name); number != 0)
         numbers.push_back(number);
     // Several saves meanwhile may have removed generations that the list has not come to.
@@ -334,7 +334,7 @@ std::vector<std::uint64_t> generations_in(const std::string& folder) {
 
 std::vector<std::string> checkpoint_names_in(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& name : listed(folder))
+  for (const auto& name : files_in(folder))
     if (std::string start;
         is_named_manifest(name) && (!read_start(path_in(folder, name), start) || is_manifest(start)))
       names.push_back(name.substr(named_manifest.size()));
@@ -352,17 +352,17 @@ void write_whole(const std::string& path, const std::string& bytes, const std::s
   target.commit();
 }
 
-void write_manifest(const std::string& folder, const manifest& content, const checkpoint_place& place) {
+void write_manifest(const std::string& folder, const manifest& content, const checkpoint_target& target) {
   const std::string bytes = encode(content);
   if (bytes.size() > longest_manifest)
     throw_io_error("checkpoint", manifest_path(folder),
                    "it would have " + std::to_string(bytes.size()) + " bytes, and the most are " +
                        std::to_string(longest_manifest));
-  if (!place.name.empty()) return write_whole(manifest_path(folder, {0, place.name}), bytes, folder);
+  if (!target.name.empty()) return write_whole(manifest_path(folder, {0, target.name}), bytes, folder);
   // A link is replaced. What it refers to is no generation of this folder, and its data may lie elsewhere.
   struct stat newest {};
   const bool keeps_none =
-      place.keep <= 1 || (::lstat(manifest_path(folder).c_str(), &newest) == 0 && S_ISLNK(newest.st_mode));
+      target.keep <= 1 || (::lstat(manifest_path(folder).c_str(), &newest) == 0 && S_ISLNK(newest.st_mode));
   const auto before = keeps_none ? std::nullopt : find_manifest(folder);
   if (!before) return write_whole(manifest_path(folder), bytes, folder);
   const std::string copy = manifest_path(folder, {number_of_manifest(*before), {}});
@@ -376,8 +376,8 @@ void write_manifest(const std::string& folder, const manifest& content, const ch
 }
 
 void remove_generations(const std::string& folder, const manifest& current,
-                        const checkpoint_place& place) noexcept {
-  if (!place.name.empty()) return;
+                        const checkpoint_target& target) noexcept {
+  if (!target.name.empty()) return;
   try {
     std::vector<std::uint64_t> old;
     for (const auto& name : names_in(folder))
@@ -385,7 +385,7 @@ void remove_generations(const std::string& folder, const manifest& current,
           number != 0 && number != current.number)
         old.push_back(number);
     std::sort(old.begin(), old.end(), std::greater<>());
-    const auto most = static_cast<std::size_t>(std::max(1, place.keep)) - 1;
+    const auto most = static_cast<std::size_t>(std::max(1, target.keep)) - 1;
     for (std::size_t i = most; i < old.size(); ++i) ::unlink(manifest_path(folder, {old[i], {}}).c_str());
   } catch (const std::exception&) {  // no memory: they stay
   }

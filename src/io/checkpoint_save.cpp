@@ -37,11 +37,11 @@ std::size_t patch_bytes(const manifest_array& array, std::size_t units) {
 }
 
 /// True if the patches of a chunk would outgrow half of it, so that the whole chunk had better be written.
-static bool outgrows(const manifest_array& array, std::size_t place, const manifest_chunk& chunk,
+static bool outgrows(const manifest_array& array, std::size_t chunk_index, const manifest_chunk& chunk,
                      std::size_t units) {
   std::size_t bytes = patch_bytes(array, units);
   for (const auto& patch : chunk.patches) bytes += patch_bytes(array, patch.units);
-  return 2 * bytes > array.bytes_of_chunk(place);
+  return 2 * bytes > array.bytes_of_chunk(chunk_index);
 }
 
 /// A chunk of a save.
@@ -49,7 +49,7 @@ struct save_job {
   manifest_array* target;
   const manifest_array* before;  ///< the same array in the current checkpoint, if its digests are known
   const checkpoint_array* source;
-  std::size_t place;
+  std::size_t chunk_index;
   unit_digest* digests;                ///< of the chunk's units
   bool has_digests;                    ///< a device has made them
   const unit_digest* known = nullptr;  ///< those in the current checkpoint, with `before`
@@ -58,7 +58,7 @@ struct save_job {
   std::optional<std::vector<std::uint32_t>> units{};
 
   [[nodiscard]] std::size_t chunk_bytes() const {
-    return static_cast<std::size_t>(target->bytes_of_chunk(place));
+    return static_cast<std::size_t>(target->bytes_of_chunk(chunk_index));
   }
   /// Bytes that the save needs of the array.
   [[nodiscard]] std::size_t bytes() const {
@@ -79,7 +79,7 @@ struct save_job {
     std::vector<std::uint32_t> changed;
     for (std::uint32_t i = 0; std::size_t{i} * target->unit_bytes < chunk_bytes(); ++i)
       if (digests[i] != known[i]) changed.push_back(i);
-    if (!changed.empty() && outgrows(*target, place, before->chunks[place], changed.size()))
+    if (!changed.empty() && outgrows(*target, chunk_index, before->chunks[chunk_index], changed.size()))
       before = nullptr;
     else
       units = std::move(changed);
@@ -87,7 +87,7 @@ struct save_job {
 
   /// Bytes of the chunk: in the array's own memory if the host may use it there, else read into `memory`.
   const std::byte* read(std::size_t first, std::size_t count, chunk_memory& memory) const {
-    const std::uint64_t offset = place * target->chunk_bytes + first;
+    const std::uint64_t offset = chunk_index * target->chunk_bytes + first;
     if (const std::byte* const present = source->in_place(offset); present != nullptr) return present;
     const bool from_device = source->read_device != nullptr;
     if (!from_device) memory.bytes.resize(count);
@@ -120,13 +120,13 @@ class merged_pieces {
   /// Moves the pieces of `chunk`, which is that of the current checkpoint; patches that follow each other
   /// become one. Damaged pieces stay in their file, because load() names it. Throws if the new file can't be
   /// written.
-  void move(const manifest_array& array, std::size_t place, manifest_chunk& chunk) const {
-    if (leaves(chunk.piece) && rewrite(array, place, chunk)) return;
+  void move(const manifest_array& array, std::size_t chunk_index, manifest_chunk& chunk) const {
+    if (leaves(chunk.piece) && rewrite(array, chunk_index, chunk)) return;
     auto& patches = chunk.patches;
     for (std::size_t first = 0; first < patches.size(); ++first) {
       std::size_t end = first;
       while (end < patches.size() && leaves(patches[end].piece)) ++end;
-      if (end == first || !join(array, place, patches, first, end)) continue;
+      if (end == first || !join(array, chunk_index, patches, first, end)) continue;
       patches.erase(patches.begin() + static_cast<std::ptrdiff_t>(first) + 1,
                     patches.begin() + static_cast<std::ptrdiff_t>(end));
     }
@@ -137,10 +137,10 @@ class merged_pieces {
   [[nodiscard]] bool leaves(const manifest_piece& piece) const { return empties_[piece.file]; }
 
   /// Writes a chunk with its patches as one piece.
-  bool rewrite(const manifest_array& array, std::size_t place, manifest_chunk& chunk) const {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(array.bytes_of_chunk(place))), scratch;
+  bool rewrite(const manifest_array& array, std::size_t chunk_index, manifest_chunk& chunk) const {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(array.bytes_of_chunk(chunk_index))), scratch;
     try {
-      source_.read_chunk(array, place, bytes.data(), scratch, "an array");
+      source_.read_chunk(array, chunk_index, bytes.data(), scratch, "an array");
     } catch (const io_error&) {
       return false;
     }
@@ -148,11 +148,11 @@ class merged_pieces {
     return true;
   }
 
-  /// Writes patches [first, end) as one, in the place of the first: of each unit the last.
-  bool join(const manifest_array& array, std::size_t place, std::vector<manifest_patch>& patches,
+  /// Writes patches [first, end) as one, instead of the first: of each unit the last.
+  bool join(const manifest_array& array, std::size_t chunk_index, std::vector<manifest_patch>& patches,
             std::size_t first, std::size_t end) const {
     const std::size_t unit = array.unit_bytes;
-    const std::uint64_t most = (array.bytes_of_chunk(place) + unit - 1) / unit;
+    const std::uint64_t most = (array.bytes_of_chunk(chunk_index) + unit - 1) / unit;
     struct moved {
       std::uint32_t position;
       std::size_t begin_byte;  ///< its first byte: the newest unit of a position is the last one
@@ -206,9 +206,9 @@ std::vector<bool> files_to_empty(const manifest& content) {
   std::vector<std::uint64_t> needed(content.files.size(), 0);
   for (const auto& entry : content.entries)
     for (const auto& array : entry.arrays)
-      for (std::size_t place = 0; place < array.chunks.size(); ++place) {
-        const auto& chunk = array.chunks[place];
-        needed[chunk.piece.file] += array.bytes_of_chunk(place);
+      for (std::size_t chunk_index = 0; chunk_index < array.chunks.size(); ++chunk_index) {
+        const auto& chunk = array.chunks[chunk_index];
+        needed[chunk.piece.file] += array.bytes_of_chunk(chunk_index);
         for (const auto& patch : chunk.patches) needed[patch.piece.file] += patch_bytes(array, patch.units);
       }
   std::vector<std::size_t> order(needed.size());
@@ -237,7 +237,7 @@ manifest read_old(const std::string& folder, bool changes) {
 
 /// True if a manifest stays short enough with one patch more for each chunk.
 bool has_room_for_patches(const manifest& content) {
-  // Bytes of a piece with the number of one of 999 files, a place within petabytes, and units of one byte.
+  // Bytes of a piece with the number of one of 999 files, an offset within petabytes, and units of one byte.
   constexpr std::uint64_t most_bytes = 44;
   std::uint64_t pieces = 0;
   for (const auto& entry : content.entries)
@@ -258,9 +258,9 @@ array_digests make_digests([[maybe_unused]] const checkpoint_array& array, std::
 
 }  // namespace
 
-checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_place& home,
+checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_target& target,
                                  checkpoint_content&& content, bool changes)
-    : folder_(folder), place_(home), content_(std::move(content)), digests_(content_.arrays.size()) {
+    : folder_(folder), target_(target), content_(std::move(content)), digests_(content_.arrays.size()) {
   make_folder(folder);
   lock_.emplace(folder);
   old_ = read_old(folder, changes);
@@ -289,9 +289,9 @@ checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_pla
       const array_digests* const before =
           like == nullptr ? nullptr : &known[std::find(stored.begin(), stored.end(), like) - stored.begin()];
       array.chunks.resize(static_cast<std::size_t>(array.chunk_count()));
-      for (std::size_t place = 0; place < array.chunks.size(); ++place) {
-        const std::size_t first = place * (array.chunk_bytes / array.unit_bytes);
-        jobs_.push_back({&array, nullptr, &content_.arrays[index], place, &digests.units[first],
+      for (std::size_t chunk_index = 0; chunk_index < array.chunks.size(); ++chunk_index) {
+        const std::size_t first = chunk_index * (array.chunk_bytes / array.unit_bytes);
+        jobs_.push_back({&array, nullptr, &content_.arrays[index], chunk_index, &digests.units[first],
                          digests.kind == digest_kind::by_device});
         if (before != nullptr && before->kind == digests.kind) {
           jobs_.back().before = like;
@@ -315,11 +315,11 @@ std::size_t checkpoint_save::chunks() const { return jobs_.size(); }
 std::size_t checkpoint_save::bytes_of(std::size_t chunk) const { return jobs_[chunk].bytes(); }
 
 void checkpoint_save::snapshot(std::size_t begin, std::size_t end, std::byte* target, int threads) {
-  std::vector<std::size_t> places;
-  std::size_t place = 0;
-  for (std::size_t i = begin; i < end; place += bytes_of(i++)) places.push_back(place);
+  std::vector<std::size_t> offsets;
+  std::size_t offset = 0;
+  for (std::size_t i = begin; i < end; offset += bytes_of(i++)) offsets.push_back(offset);
   for_each_job(begin, end, threads, [&](save_job& job, chunk_memory& memory) {
-    std::byte* const copy = target + places[static_cast<std::size_t>(&job - &jobs_[begin])];
+    std::byte* const copy = target + offsets[static_cast<std::size_t>(&job - &jobs_[begin])];
     if (job.units)
       job.read_units(copy, memory);
     else
@@ -337,7 +337,7 @@ void checkpoint_save::finish() {
   // An empty file says nothing; it keeps a save of no bytes like any other.
   manifest_.files.push_back({manifest_.number, data_->size()});
   for (auto& job : jobs_) {
-    manifest_chunk& chunk = job.target->chunks[job.place];
+    manifest_chunk& chunk = job.target->chunks[job.chunk_index];
     if (chunk.piece.file == fresh) chunk.piece.file = file;
     for (auto& patch : chunk.patches)
       if (patch.piece.file == fresh) patch.piece.file = file;
@@ -348,15 +348,15 @@ void checkpoint_save::finish() {
   data_->keep();
   try {
     // The next save of changes compares with the newest generation, which a named checkpoint is not.
-    if (place_.name.empty()) write_digests(folder_, manifest_, digests_);
-    write_manifest(folder_, manifest_, place_);
+    if (target_.name.empty()) write_digests(folder_, manifest_, digests_);
+    write_manifest(folder_, manifest_, target_);
   } catch (...) {
     remove_unless_current();
     throw;
   }
   merged_.reset();
   before_ = nullptr;
-  remove_generations(folder_, manifest_, place_);
+  remove_generations(folder_, manifest_, target_);
   remove_leftovers(folder_, manifest_);
 }
 
@@ -375,13 +375,13 @@ void checkpoint_save::write_chunk(save_job& job, chunk_memory& memory) {
   const std::byte* const now = job.snapshot != nullptr ? job.snapshot : job.read(0, bytes, memory);
   if (!job.has_digests)
     job.digest(now);  // first: a later change of the array is then not taken for what the file holds
-  job.target->chunks[job.place] = {data_->append(now, bytes), {}};
+  job.target->chunks[job.chunk_index] = {data_->append(now, bytes), {}};
 }
 
 void checkpoint_save::write_units(save_job& job, chunk_memory& memory) {
-  manifest_chunk& chunk = job.target->chunks[job.place];
-  chunk = job.before->chunks[job.place];
-  merged_->move(*job.before, job.place, chunk);
+  manifest_chunk& chunk = job.target->chunks[job.chunk_index];
+  chunk = job.before->chunks[job.chunk_index];
+  merged_->move(*job.before, job.chunk_index, chunk);
   if (job.units->empty()) return;
   // The positions, then the units.
   const std::size_t positions = job.units->size() * sizeof(std::uint32_t);
@@ -412,18 +412,18 @@ void checkpoint_save::drop_unused_files() {
         }
   };
   for_each_piece([&](manifest_piece& piece) { in_use[piece.file] = true; });
-  std::vector<std::uint32_t> place(in_use.size());
+  std::vector<std::uint32_t> new_number(in_use.size());
   std::vector<manifest_file> left;
   for (std::size_t i = 0; i < in_use.size(); ++i) {
-    place[i] = static_cast<std::uint32_t>(left.size());
+    new_number[i] = static_cast<std::uint32_t>(left.size());
     if (in_use[i]) left.push_back(manifest_.files[i]);
   }
-  for_each_piece([&](manifest_piece& piece) { piece.file = place[piece.file]; });
+  for_each_piece([&](manifest_piece& piece) { piece.file = new_number[piece.file]; });
   manifest_.files = std::move(left);
 }
 
 void checkpoint_save::remove_unless_current() {
-  if (may_be_current(folder_, manifest_.number, place_)) return;
+  if (may_be_current(folder_, manifest_.number, target_)) return;
   ::unlink(data_path(folder_, manifest_.number).c_str());
   ::unlink(digests_path(folder_, manifest_.number).c_str());
 }

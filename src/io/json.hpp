@@ -10,7 +10,7 @@
 /// Texts of JSON, for the headers of files.
 namespace ferry::detail {
 
-/// The place of the first byte that is not part of valid UTF-8; the size of the text if all is. Overlong
+/// The offset of the first byte that is not part of valid UTF-8; the size of the text if all is. Overlong
 /// forms, surrogates and code points above 10FFFF are invalid.
 inline std::size_t valid_utf8(std::string_view text) {
   std::size_t i = 0;

@@ -106,7 +106,7 @@ class body_reader {
     if (token != std::to_string(number))
       fail(std::string(std::is_signed_v<Number> ? "a signed" : "an unsigned") + " number of " +
            std::to_string(8 * sizeof(Number)) + " bits");
-    place_ += token.size();
+    offset_ += token.size();
   }
   void value(std::string& text) {
     if (!rest().starts_with('[')) return string(text);
@@ -132,7 +132,7 @@ class body_reader {
       const auto number = nlohmann::json::parse(token.begin(), token.end(), nullptr, false);
       if (number.is_number_float()) {
         bits = std::bit_cast<std::uint64_t>(number.get<double>());
-        place_ += token.size();
+        offset_ += token.size();
         return;
       }
     }
@@ -158,13 +158,13 @@ class body_reader {
 
  private:
   [[noreturn]] void fail(const std::string& missing) const {
-    refuse_manifest(path_, missing + " is missing at byte " + std::to_string(place_) +
+    refuse_manifest(path_, missing + " is missing at byte " + std::to_string(offset_) +
                                " of its body, before: " + std::string(rest().substr(0, 40)));
   }
-  [[nodiscard]] std::string_view rest() const { return text_.substr(place_); }
+  [[nodiscard]] std::string_view rest() const { return text_.substr(offset_); }
   bool take(std::string_view words) {
     const bool is_next = rest().starts_with(words);
-    place_ += is_next ? words.size() : 0;
+    offset_ += is_next ? words.size() : 0;
     return is_next;
   }
   void string(std::string& text) {
@@ -182,11 +182,11 @@ class body_reader {
       if (!is_closed || !value.is_string()) fail("a text");
       text = value.get<std::string>();
     }
-    place_ += token.size();
+    offset_ += token.size();
   }
   /// The items up to the end of a list that has begun, at most.
   [[nodiscard]] std::size_t items_from_here(std::size_t least) const {
-    std::size_t commas = 0, depth = 1, i = place_;
+    std::size_t commas = 0, depth = 1, i = offset_;
     bool is_text = false;
     for (; i < text_.size() && depth != 0; ++i) {
       const char letter = text_[i];
@@ -197,12 +197,12 @@ class body_reader {
       if (letter == ']' || letter == '}') --depth;
       commas += letter == ',' && depth == 1 ? 1 : 0;
     }
-    return std::min(commas, (i - place_) / least) + 1;
+    return std::min(commas, (i - offset_) / least) + 1;
   }
 
   std::string_view text_;
   const std::string& path_;
-  std::size_t place_ = 0;
+  std::size_t offset_ = 0;
 };
 
 /// The format of bodies. Body is their writer or their reader.
@@ -353,9 +353,9 @@ class manifest_check {
     if (array.chunks.size() != array.chunk_count())
       fail(name + " has " + std::to_string(array.chunks.size()) + " chunks instead of " +
            std::to_string(array.chunk_count()));
-    for (std::size_t place = 0; place < array.chunks.size(); ++place) {
-      require_within(array.chunks[place].piece, array.bytes_of_chunk(place));
-      for (const auto& patch : array.chunks[place].patches) {
+    for (std::size_t index = 0; index < array.chunks.size(); ++index) {
+      require_within(array.chunks[index].piece, array.bytes_of_chunk(index));
+      for (const auto& patch : array.chunks[index].patches) {
         if (patch.units == 0 || patch.units > array.chunk_bytes / array.unit_bytes)
           fail("a patch of " + name + " has " + std::to_string(patch.units) + " units");
         require_within(patch.piece, patch.units * (sizeof(std::uint32_t) + std::uint64_t{array.unit_bytes}));
@@ -378,9 +378,9 @@ class manifest_check {
 };
 
 template <class Number>
-Number number_at(std::string_view bytes, std::size_t place) {
+Number number_at(std::string_view bytes, std::size_t offset) {
   Number value{};
-  std::memcpy(&value, bytes.data() + place, sizeof value);
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
 

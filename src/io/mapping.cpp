@@ -14,6 +14,8 @@
 
 namespace ferry::detail {
 
+const char the_library_is_not_linked_so_link_the_target_ferry_io_or_compile_src_ferry_io_cpp = 1;
+
 mapping::mapping(const file& source) : bytes_(static_cast<std::size_t>(source.size())) {
   if (bytes_ == 0) return;
   data_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, source.descriptor(), 0);

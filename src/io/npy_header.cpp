@@ -24,7 +24,7 @@ class text_cursor {
 
   [[nodiscard]] bool at_end() const { return position_ == text_.size(); }
   [[nodiscard]] char peek() const { return at_end() ? '\0' : text_[position_]; }
-  [[nodiscard]] std::size_t place() const { return position_; }
+  [[nodiscard]] std::size_t position() const { return position_; }
   void advance() { ++position_; }
   void skip_space() {
     while (peek() == ' ' || peek() == '\t' || peek() == '\n' || peek() == '\r') ++position_;
@@ -233,9 +233,9 @@ std::string parse_npy_dictionary(std::string_view text, stored_array& array) {
     if (!python_string(cursor, key) || !cursor.expect(':')) return false;
     if (key == "descr") {
       cursor.skip_space();
-      const std::size_t begin = cursor.place();
+      const std::size_t begin = cursor.position();
       if (!first_time(has_type) || !npy_type(cursor, array.elements)) return false;
-      array.type_text = text.substr(begin, std::min<std::size_t>(cursor.place() - begin, 80));
+      array.type_text = text.substr(begin, std::min<std::size_t>(cursor.position() - begin, 80));
       return true;
     }
     if (key == "fortran_order") {

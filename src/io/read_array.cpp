@@ -96,10 +96,10 @@ void read_converted(const stored_reader& reader, std::uint64_t offset, std::byte
 }  // namespace
 
 void stored_reader::operator()(void* elements, std::int64_t first, std::int64_t count) const {
-  const std::uint64_t place = stored.offset + static_cast<std::uint64_t>(first) * stored.elements.bytes;
+  const std::uint64_t offset = stored.offset + static_cast<std::uint64_t>(first) * stored.elements.bytes;
   const auto size = static_cast<std::size_t>(count);
-  if (converter != nullptr) return read_converted(*this, place, static_cast<std::byte*>(elements), size);
-  source.read_at(elements, size * element_bytes, place);
+  if (converter != nullptr) return read_converted(*this, offset, static_cast<std::byte*>(elements), size);
+  source.read_at(elements, size * element_bytes, offset);
   if (booleans) make_booleans(elements, size);
 }
 

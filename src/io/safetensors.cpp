@@ -51,24 +51,24 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(string_t& name) override {
     key_ = name;
-    if (place_ == place::tensor)
+    if (part_ == part::tensor)
       return name == "dtype"          ? accept(has_type_)
              : name == "shape"        ? accept(has_shape_)
              : name == "data_offsets" ? accept(has_offsets_)
                                       : fail("the key " + json_quoted(name.substr(0, 40)) + " is unknown");
-    if (place_ == place::metadata) header_.metadata.emplace_back(name, std::string());
-    if (place_ != place::top) return true;
+    if (part_ == part::metadata) header_.metadata.emplace_back(name, std::string());
+    if (part_ != part::top) return true;
     if (name == metadata_key) return accept(has_metadata_);
     header_.entries.emplace_back().name = name;
     has_type_ = has_shape_ = has_offsets_ = false;
     return true;
   }
   bool string(string_t& value) override {
-    if (place_ == place::metadata) {
+    if (part_ == part::metadata) {
       header_.metadata.back().second = value;
       return true;
     }
-    if (place_ != place::tensor || key_ != "dtype") return refuse();
+    if (part_ != part::tensor || key_ != "dtype") return refuse();
     auto& entry = header_.entries.back();
     while (entry.has_known_type() && safetensors_dtypes[entry.type].name != value) ++entry.type;
     if (!entry.has_known_type()) entry.unknown_type = value;
@@ -77,42 +77,42 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(number_unsigned_t value) override {
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       return fail("a number exceeds 63 bits");
-    if (place_ == place::shape) {
+    if (part_ == part::shape) {
       header_.entries.back().shape.push_back(static_cast<std::size_t>(value));
       return true;
     }
-    if (place_ != place::offsets) return refuse();
+    if (part_ != part::offsets) return refuse();
     auto& entry = header_.entries.back();
     (offsets_ == 0 ? entry.begin : entry.end) = value;
     return ++offsets_ <= 2 || fail("data_offsets are not two");
   }
   bool start_object(std::size_t) override {
-    if (place_ == place::start)
-      place_ = place::top;
-    else if (place_ == place::top)
-      place_ = key_ == metadata_key ? place::metadata : place::tensor;
+    if (part_ == part::start)
+      part_ = part::top;
+    else if (part_ == part::top)
+      part_ = key_ == metadata_key ? part::metadata : part::tensor;
     else
       return refuse();
     return true;
   }
   bool end_object() override {
-    if (place_ == place::tensor && !(has_type_ && has_shape_ && has_offsets_))
+    if (part_ == part::tensor && !(has_type_ && has_shape_ && has_offsets_))
       return fail("a tensor lacks one of dtype, shape and data_offsets");
-    place_ = place::top;
+    part_ = part::top;
     return true;
   }
   bool start_array(std::size_t) override {
-    if (place_ != place::tensor || key_ == "dtype") return refuse();
-    place_ = key_ == "shape" ? place::shape : place::offsets;
+    if (part_ != part::tensor || key_ == "dtype") return refuse();
+    part_ = key_ == "shape" ? part::shape : part::offsets;
     offsets_ = 0;
     return true;
   }
   bool end_array() override {
-    if (place_ == place::offsets && offsets_ != 2) return fail("data_offsets are not two");
-    place_ = place::tensor;
+    if (part_ == part::offsets && offsets_ != 2) return fail("data_offsets are not two");
+    part_ = part::tensor;
     return true;
   }
-  bool null() override { return (place_ == place::top && key_ == metadata_key) || refuse(); }
+  bool null() override { return (part_ == part::top && key_ == metadata_key) || refuse(); }
   bool boolean(bool) override { return refuse(); }
   bool number_integer(number_integer_t) override { return fail("a number has a sign"); }
   bool number_float(number_float_t, const string_t& text) override {
@@ -125,7 +125,7 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class place { start, top, tensor, shape, offsets, metadata };
+  enum class part { start, top, tensor, shape, offsets, metadata };
 
   static constexpr std::string_view metadata_key = "__metadata__";
 
@@ -139,7 +139,7 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   safetensors_header& header_;
-  place place_ = place::start;
+  part part_ = part::start;
   std::string key_;
   bool has_metadata_ = false, has_type_ = false, has_shape_ = false, has_offsets_ = false;
   int offsets_ = 0;
@@ -281,12 +281,12 @@ const ferry::detail::safetensors_entry& safetensors_file::entry_of(std::string_v
   constexpr std::size_t longest = 1000;
   const auto& entries = header_.entries;
   std::string list;
-  std::size_t listed = 0;
-  for (; listed < entries.size() && list.size() < longest; ++listed)
-    list += (listed == 0 ? "" : ", ") + ferry::detail::json_quoted(entries[listed].name.substr(0, longest));
-  if (listed < entries.size()) list += " and " + std::to_string(entries.size() - listed) + " more";
+  std::size_t shown = 0;
+  for (; shown < entries.size() && list.size() < longest; ++shown)
+    list += (shown == 0 ? "" : ", ") + ferry::detail::json_quoted(entries[shown].name.substr(0, longest));
+  if (shown < entries.size()) list += " and " + std::to_string(entries.size() - shown) + " more";
   throw out_of_range("ferry::io::safetensors_file: " + path() + ": there is no tensor " +
-                     ferry::detail::json_quoted(name) + "; the file has " + (listed == 0 ? "none" : list));
+                     ferry::detail::json_quoted(name) + "; the file has " + (shown == 0 ? "none" : list));
 }
 
 ferry::detail::stored_array safetensors_file::stored(const ferry::detail::safetensors_entry& entry) const {

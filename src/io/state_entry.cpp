@@ -25,10 +25,10 @@ bool is_optimizer_fact(const manifest_fact& fact) {
 
 std::string optimizer_difference(const std::vector<manifest_fact>& saved,
                                  const std::vector<manifest_fact>& current, bool values) {
-  std::size_t place = 0;
+  std::size_t position = 0;
   const auto next = [&]() -> const manifest_fact* {
-    while (place < saved.size() && !is_optimizer_fact(saved[place])) ++place;
-    return place < saved.size() ? &saved[place++] : nullptr;
+    while (position < saved.size() && !is_optimizer_fact(saved[position])) ++position;
+    return position < saved.size() ? &saved[position++] : nullptr;
   };
   for (const auto& fact : current) {
     const manifest_fact* const loaded = next();
@@ -199,9 +199,9 @@ void stored_state::require_recorded(const load_source& source, const manifest_ar
   bool complete = least <= steps;
   std::vector<std::byte> bytes, scratch;
   const auto [first, stride] = share_of_counters();
-  for (std::size_t place = first; place < counters.chunks.size(); place += stride) {
-    bytes.resize(static_cast<std::size_t>(counters.bytes_of_chunk(place)));
-    source.files.read_chunk(counters, place, bytes.data(), scratch,
+  for (std::size_t chunk = first; chunk < counters.chunks.size(); chunk += stride) {
+    bytes.resize(static_cast<std::size_t>(counters.bytes_of_chunk(chunk)));
+    source.files.read_chunk(counters, chunk, bytes.data(), scratch,
                             "entry '" + name() + "', array 'row_steps'");
     for (std::size_t position = 0; position < bytes.size(); position += sizeof(std::uint32_t)) {
       std::uint32_t row_step = 0;

@@ -11,10 +11,10 @@ namespace ferry::detail {
 
 namespace {
 
-/// Calls visit(part, place, first) for parts of an array of at most `most` elements, in row-major order.
-/// `place` is the offset of the part's first element in memory, `first` its position. Parts of a contiguous
+/// Calls visit(part, offset, first) for parts of an array of at most `most` elements, in row-major order.
+/// `offset` is the offset of the part's first element in memory, `first` its position. Parts of a contiguous
 /// array are of rank 1.
-using part_visit = function_ref<void(const array_shape& part, std::int64_t place, std::int64_t first)>;
+using part_visit = function_ref<void(const array_shape& part, std::int64_t offset, std::int64_t first)>;
 
 void for_each_part(const array_shape& array, std::int64_t most, part_visit visit, std::int64_t origin = 0,
                    std::int64_t before = 0) {
@@ -85,12 +85,13 @@ class parts_in_flight {
   template <class Visit>
   void visit(const Visit& visit) {
     const auto unit_bytes = static_cast<std::int64_t>(element_bytes_) / ratio_;
-    for_each_part(
-        shape_, most_ * ratio_, [&](const array_shape& part, std::int64_t place, std::int64_t first) {
-          visit(part.size() / ratio_, first / ratio_, [&](int slot) {
-            copying_[slot] = steps_.copy(part, data_ + place * unit_bytes, packed(part), memory_[slot].get());
-          });
-        });
+    for_each_part(shape_, most_ * ratio_,
+                  [&](const array_shape& part, std::int64_t offset, std::int64_t first) {
+                    visit(part.size() / ratio_, first / ratio_, [&](int slot) {
+                      copying_[slot] =
+                          steps_.copy(part, data_ + offset * unit_bytes, packed(part), memory_[slot].get());
+                    });
+                  });
   }
   void join(int slot) { copying_[slot].join(); }
   /// Element `index` of a buffer.
@@ -111,26 +112,22 @@ class parts_in_flight {
 
 }  // namespace
 
-void stream_in_place(const untyped_array& array, void* data, piece_filler fill) {
+void stream_in_place(const untyped_array& array, void* data, bool reads, piece_work work) {
   if (array.shape.size() == 0) return;
-  if (array.shape.accesses != nullptr) array.shape.accesses->wait_for_all();
+  if (array.shape.accesses != nullptr) {
+    if (reads)
+      array.shape.accesses->wait_for_writes();
+    else
+      array.shape.accesses->wait_for_all();
+  }
   auto* const elements = static_cast<std::byte*>(data);
   parallel(array.shape.size(), piece_of(array.element_bytes), [&](std::int64_t first, std::int64_t count) {
-    fill(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);
-  });
-}
-
-void stream_out_in_place(const untyped_array& array, piece_drain drain) {
-  if (array.shape.size() == 0) return;
-  if (array.shape.accesses != nullptr) array.shape.accesses->wait_for_writes();
-  const auto* const elements = static_cast<const std::byte*>(array.data);
-  parallel(array.shape.size(), piece_of(array.element_bytes), [&](std::int64_t first, std::int64_t count) {
-    drain(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);
+    work(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);
   });
 }
 
 void stream_in_parts(const untyped_array& array, void* data, bool as_bytes, const part_steps& steps,
-                     piece_filler fill) {
+                     piece_work fill) {
   if (array.shape.size() == 0) return;
   parts_in_flight parts(array, data, as_bytes, steps);
   int turn = 0;
@@ -145,9 +142,10 @@ void stream_in_parts(const untyped_array& array, void* data, bool as_bytes, cons
   for (const int slot : {turn, 1 - turn}) parts.join(slot);
 }
 
-void stream_out_parts(const untyped_array& array, bool as_bytes, const part_steps& steps, piece_drain drain) {
+void stream_out_parts(const untyped_array& array, void* data, bool as_bytes, const part_steps& steps,
+                      piece_work drain) {
   if (array.shape.size() == 0) return;
-  parts_in_flight parts(array, const_cast<void*>(array.data), as_bytes, steps);
+  parts_in_flight parts(array, data, as_bytes, steps);
   int turn = 0;
   std::int64_t earlier = 0;  // elements in the other buffer
   std::int64_t earlier_first = 0;

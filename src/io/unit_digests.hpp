@@ -54,7 +54,7 @@ std::vector<array_digests> read_digests(const std::string& folder, const manifes
 namespace ferry::kernels {
 
 /// Adds the words of units to their digests: each iteration one lane's words of a unit, so neighbours read
-/// neighbouring words. A digest is the sum of its words, each mixed with its place by two functions: sums are
+/// neighbouring words. A digest is the sum of its words, each mixed with its offset by two functions: sums are
 /// equal in any order.
 struct digest_units {
   static constexpr std::int64_t lanes = 32, word_bytes = 8;
@@ -67,9 +67,9 @@ struct digest_units {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t begin = i / lanes * unit, end = begin + unit < bytes ? begin + unit : bytes;
     detail::unit_digest sum;
-    for (std::int64_t place = i % lanes * word_bytes; begin + place < end; place += lanes * word_bytes) {
-      const auto key = static_cast<std::uint64_t>(place + word_bytes);
-      const std::uint64_t first = mixed(word_at(begin + place, end) ^ key * 0x9e3779b97f4a7c15u);
+    for (std::int64_t offset = i % lanes * word_bytes; begin + offset < end; offset += lanes * word_bytes) {
+      const auto key = static_cast<std::uint64_t>(offset + word_bytes);
+      const std::uint64_t first = mixed(word_at(begin + offset, end) ^ key * 0x9e3779b97f4a7c15u);
       sum.low += first;
       sum.high += mixed(first + key * 0xd6e8feb86659fd93u);
     }
@@ -79,12 +79,12 @@ struct digest_units {
 
  private:
   /// Missing bytes of the last word are zeros.
-  KOKKOS_FUNCTION std::uint64_t word_at(std::int64_t place, std::int64_t end) const {
-    const unsigned char* const first = data + place;
-    if (place + word_bytes <= end && reinterpret_cast<std::uintptr_t>(first) % word_bytes == 0)
+  KOKKOS_FUNCTION std::uint64_t word_at(std::int64_t offset, std::int64_t end) const {
+    const unsigned char* const first = data + offset;
+    if (offset + word_bytes <= end && reinterpret_cast<std::uintptr_t>(first) % word_bytes == 0)
       return *reinterpret_cast<const std::uint64_t*>(first);
     std::uint64_t word = 0;
-    for (int i = 0; i < word_bytes && place + i < end; ++i) word |= std::uint64_t{first[i]} << (8 * i);
+    for (int i = 0; i < word_bytes && offset + i < end; ++i) word |= std::uint64_t{first[i]} << (8 * i);
     return word;
   }
   /// The last steps of MurmurHash3: one to one, and each bit of the result depends on all bits.
@@ -105,14 +105,14 @@ template <class Exec>
 bool digest_on_device(const checkpoint_array& array, std::vector<unit_digest>& digests) {
   using backend = execution_backend<Exec>;
   using memory = device_backend<device_space>;
-  const Exec home;
+  const Exec exec;
   if (array.read_device == nullptr || !array.is_dense() || array.accesses == nullptr ||
-      array.accesses->device() != backend::device_of(home))
+      array.accesses->device() != backend::device_of(exec))
     return false;
   static const std::string label = "ferry::checkpoint::digests";
   constexpr std::size_t most = std::size_t{1} << 16;
-  const typename backend::device_guard guard(home);  // Kokkos leaves its own device current
-  const auto side = engine::get(home)->side_streams().take(home);
+  const typename backend::device_guard guard(exec);  // Kokkos leaves its own device current
+  const auto side = engine::get(exec)->side_stream(exec);
   tensor<unit_digest, device_space> part("checkpoint::digests", std::min(most, digests.size()));
   for (std::size_t first = 0; first < digests.size(); first += most) {
     const std::size_t count = std::min(most, digests.size() - first), begin = first * array.schema.unit_bytes;

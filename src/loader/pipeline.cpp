@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/loader/detail/pipeline.hpp>
 
-#include "../runtime/processors.hpp"
 #include "../runtime/worker_pool.hpp"
 
 #include <ferry/error.hpp>
@@ -74,10 +73,10 @@ struct slot_ring {
 
   [[nodiscard]] epoch_clock& clock_of(std::int64_t batch) {
     const std::int64_t epoch = order.epoch_of(batch);
-    const auto place = static_cast<std::size_t>(epoch - first_epoch);
-    if (clocks.size() <= place) clocks.resize(place + 1);
-    clocks[place].times.epoch = epoch;
-    return clocks[place];
+    const auto index = static_cast<std::size_t>(epoch - first_epoch);
+    if (clocks.size() <= index) clocks.resize(index + 1);
+    clocks[index].times.epoch = epoch;
+    return clocks[index];
   }
 
   /// Frees the slot of the oldest released batch.
@@ -115,24 +114,25 @@ struct slot_ring {
 
 class ring_pipeline final : public pipeline {
  public:
-  ring_pipeline(std::unique_ptr<lane> way, batch_maker maker, slot_layout layout, const batch_order& order,
-                const prefetch_options& options, std::size_t depth, std::int64_t batches_held)
+  ring_pipeline(std::unique_ptr<copy_stream> stream, batch_maker maker, slot_layout layout,
+                const batch_order& order, const prefetch_options& options, std::size_t depth,
+                std::int64_t batches_held)
       : layout_(std::move(layout)),
         options_(options),
         batches_held_(batches_held),
         maker_(std::move(maker)),
-        lane_(std::move(way)),
+        stream_(std::move(stream)),
         ring_(order, depth),
-        landed_(ring_.first),
+        transferred_(ring_.first),
         processors_(processor_set::of_process()) {
-    for (std::size_t i = 0; i < depth; ++i) lane_->place(ring_.slots[i], i);
-    const int threads = options.workers + (lane_->travels() ? 1 : 0);
+    for (std::size_t i = 0; i < depth; ++i) stream_->give_memory(ring_.slots[i], i);
+    const int threads = options.workers + (stream_->travels() ? 1 : 0);
     for (int i = 0; i < threads; ++i) threads_.push_back(std::make_unique<worker_thread>(processors_));
     // Nothing throws from here on.
     for (int i = 0; i < options.workers; ++i)
       threads_[static_cast<std::size_t>(i)]->begin(
           [](void* self, int worker) noexcept { static_cast<ring_pipeline*>(self)->work(worker); }, this, i);
-    if (lane_->travels())
+    if (stream_->travels())
       threads_.back()->begin([](void* self, int) noexcept { static_cast<ring_pipeline*>(self)->move(); },
                              this, 0);
   }
@@ -144,17 +144,17 @@ class ring_pipeline final : public pipeline {
       throw invalid_argument(order().message(
           "two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks"));
     const leaving_next back{in_next_};
-    lane_->require_usable();
+    stream_->require_usable();
     release();
     return take(may_block, got);
   }
   void throw_finding() override {
     require_own_process();
-    lane_->require_usable();
-    if (const auto error = lane_->take_finding()) std::rethrow_exception(error);
+    stream_->require_usable();
+    if (const auto error = stream_->take_finding()) std::rethrow_exception(error);
   }
   void order_after(const slot& batch) override {
-    if (batch.arrived != nullptr) lane_->order(*batch.arrived);
+    if (batch.arrived != nullptr) stream_->order(*batch.arrived);
   }
   [[nodiscard]] bool has_ended() const override { return ring_.served == ring_.batches; }
   [[nodiscard]] std::int64_t position() const override { return ring_.served; }
@@ -176,7 +176,7 @@ class ring_pipeline final : public pipeline {
       wait_for_work_on(*member.host_accesses);
       wait_for_work_on(*member.device_accesses);
     }
-    lane_->close();
+    stream_->close();
     for (slot& member : ring_.slots) member.arrived = member.released = nullptr;
   }
 
@@ -230,11 +230,11 @@ class ring_pipeline final : public pipeline {
     if (ring_.served - ring_.released < batches_held_) return;
     slot& batch_slot = ring_.of(ring_.released);
     lock.unlock();
-    batch_slot.released = lane_->mark();
-    if (!lane_->travels()) batch_slot.host_accesses->wait_for_all();
+    batch_slot.released = stream_->mark();
+    if (!stream_->travels()) batch_slot.host_accesses->wait_for_all();
     lock.lock();
     ++ring_.released;
-    if (lane_->travels())
+    if (stream_->travels())
       ring_.changed.notify_one();
     else
       ring_.retire();
@@ -306,7 +306,7 @@ class ring_pipeline final : public pipeline {
       ring_.clock_of(batch_slot.number).times.load += slot_ring::seconds(clock::now() - begin);
       batch_slot.is_made = true;
       if (batch_slot.failure != nullptr) ring_.failed = true;
-      if (lane_->travels()) {
+      if (stream_->travels()) {
         ring_.changed.notify_one();
       } else {
         while (ring_.next_is_made()) ++ring_.ready;
@@ -333,7 +333,7 @@ class ring_pipeline final : public pipeline {
       }
       if (ring_.stops()) return;
       if (ring_.next_is_made()) continue;
-      if (landed_ < ring_.ready || ring_.retired < ring_.released) {
+      if (transferred_ < ring_.ready || ring_.retired < ring_.released) {
         // The longer nothing ends, the less it matters how soon the end is seen.
         using std::chrono::microseconds;
         const auto pause =
@@ -366,7 +366,7 @@ class ring_pipeline final : public pipeline {
   /// An error of the transfer is the batch's.
   std::int64_t send(slot& batch_slot) {
     try {
-      return lane_->send(batch_slot, layout_, static_cast<std::int64_t>(batch_slot.samples.size()));
+      return stream_->send(batch_slot, layout_, static_cast<std::int64_t>(batch_slot.samples.size()));
     } catch (...) {
       batch_slot.failure = std::current_exception();
       return 0;
@@ -375,18 +375,18 @@ class ring_pipeline final : public pipeline {
 
   bool look_for_ends(std::unique_lock<std::mutex>& lock) {
     bool any = false;
-    for (; landed_ < ring_.ready; ++landed_, any = true) {
-      slot& batch_slot = ring_.of(landed_);
+    for (; transferred_ < ring_.ready; ++transferred_, any = true) {
+      slot& batch_slot = ring_.of(transferred_);
       const event_handle end = batch_slot.arrived;
       lock.unlock();
       const bool ended = end == nullptr || end->ready();
-      const auto begin = std::max(batch_slot.sent, last_landed_), now = clock::now();
+      const auto begin = std::max(batch_slot.sent, last_transfer_), now = clock::now();
       lock.lock();
       if (!ended) break;
       if (end != nullptr) ring_.clock_of(batch_slot.number).times.transfer += slot_ring::seconds(now - begin);
-      last_landed_ = now;
+      last_transfer_ = now;
     }
-    for (; ring_.retired < std::min(ring_.released, landed_); any = true) {
+    for (; ring_.retired < std::min(ring_.released, transferred_); any = true) {
       slot& batch_slot = ring_.of(ring_.retired);
       lock.unlock();
       const bool ended = (batch_slot.released == nullptr || batch_slot.released->ready()) &&
@@ -410,10 +410,10 @@ class ring_pipeline final : public pipeline {
   prefetch_options options_;
   std::int64_t batches_held_;
   batch_maker maker_;
-  std::unique_ptr<lane> lane_;
+  std::unique_ptr<copy_stream> stream_;
   slot_ring ring_;
-  std::int64_t landed_;  ///< batches whose transfer has ended
-  clock::time_point last_landed_{};
+  std::int64_t transferred_;  ///< batches whose transfer has ended
+  clock::time_point last_transfer_{};
   std::int64_t announced_end_ = 0;  ///< number of the batch before which next() has told that an epoch ended
   std::atomic<bool> in_next_{false};
   processor_set processors_;
@@ -422,11 +422,12 @@ class ring_pipeline final : public pipeline {
 
 }  // namespace
 
-std::unique_ptr<pipeline> pipeline::make(std::unique_ptr<lane> way, batch_maker maker, slot_layout layout,
-                                         const batch_order& order, const prefetch_options& options,
-                                         std::size_t depth, std::int64_t batches_held) {
-  return std::make_unique<ring_pipeline>(std::move(way), std::move(maker), std::move(layout), order, options,
-                                         depth, batches_held);
+std::unique_ptr<pipeline> pipeline::make(std::unique_ptr<copy_stream> stream, batch_maker maker,
+                                         slot_layout layout, const batch_order& order,
+                                         const prefetch_options& options, std::size_t depth,
+                                         std::int64_t batches_held) {
+  return std::make_unique<ring_pipeline>(std::move(stream), std::move(maker), std::move(layout), order,
+                                         options, depth, batches_held);
 }
 
 }  // namespace ferry::detail

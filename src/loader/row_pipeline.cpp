@@ -2,7 +2,6 @@
 #include <ferry/loader/detail/row_pipeline.hpp>
 
 #include "../../backends/enabled.hpp"
-#include "../runtime/processors.hpp"
 #include "../runtime/worker_pool.hpp"
 
 #include <ferry/error.hpp>
@@ -16,15 +15,12 @@
 #include <Kokkos_Core.hpp>
 
 #include <array>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -77,76 +73,12 @@ struct split_hazards {
 namespace ferry::detail {
 namespace {
 
-/// A thread that does jobs in order. A job does not throw.
-class job_thread {
- public:
-  job_thread() : processors_(processor_set::of_process()), thread_(processors_) {
-    thread_.begin([](void* self, int) noexcept { static_cast<job_thread*>(self)->run(); }, this, 0);
-  }
-  job_thread(const job_thread&) = delete;
-  job_thread& operator=(const job_thread&) = delete;
-  /// Does the jobs that are left.
-  ~job_thread() {
-    {
-      const std::lock_guard lock(guard_);
-      ends_ = true;
-    }
-    changed_.notify_all();
-    thread_.wait();
-  }
-
-  /// Adds a job. Returns its number.
-  std::int64_t put(std::function<void()> job) {
-    std::int64_t number = 0;
-    {
-      const std::lock_guard lock(guard_);
-      jobs_.push_back(std::move(job));
-      number = ++submissions_;
-    }
-    changed_.notify_all();
-    return number;
-  }
-
-  /// Blocks until the job with that number, and those before it, are done.
-  void wait_for(std::int64_t number) {
-    std::unique_lock lock(guard_);
-    changed_.wait(lock, [&] { return completions_ >= number; });
-  }
-
- private:
-  void run() noexcept {
-    std::unique_lock lock(guard_);
-    while (true) {
-      changed_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      {
-        const std::function<void()> job = std::move(jobs_.front());
-        jobs_.erase(jobs_.begin());
-        lock.unlock();
-        job();
-      }
-      lock.lock();
-      ++completions_;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex guard_;
-  std::condition_variable changed_;
-  std::vector<std::function<void()>> jobs_;
-  std::int64_t submissions_ = 0, completions_ = 0;
-  bool ends_ = false;
-  processor_set processors_;
-  worker_thread thread_;
-};
-
 /// The memory of one batch.
 template <class Space>
 struct row_room {
   tensor<std::byte, Space> rows;
   tensor<std::int64_t, Space> early;  ///< by position: the row to read ahead, or -1
   tensor<std::int64_t, Space> late;   ///< by position: the row to read after the steps before it, or -1
-  std::int64_t job = 0;               ///< number of the early read, on a host backend
 };
 
 /// The splitting kernel, with the window's rows.
@@ -188,13 +120,13 @@ class row_pipeline_of : public row_pipeline {
       : row_pipeline(std::move(ring), ahead), exec_(exec), request_(request) {
     const std::array<std::size_t, 2> sizes{positions, static_cast<std::size_t>(request.table.width())};
     extents_ = shape<dynamic_rank>::make(sizes, "row_prefetcher::rows", request.element_bytes);
-    const device home = memory_home(exec);
+    const device target = memory_home(exec);
     for (std::size_t i = 0; i <= ahead; ++i) {
       row_room<space>& added = rooms_.emplace_back();
       added.rows =
-          tensor<std::byte, space>("row_prefetcher::rows", home, extents_.size() * request.element_bytes);
-      added.early = tensor<std::int64_t, space>("row_prefetcher::early", home, positions);
-      added.late = tensor<std::int64_t, space>("row_prefetcher::late", home, positions);
+          tensor<std::byte, space>("row_prefetcher::rows", target, extents_.size() * request.element_bytes);
+      added.early = tensor<std::int64_t, space>("row_prefetcher::early", target, positions);
+      added.late = tensor<std::int64_t, space>("row_prefetcher::late", target, positions);
     }
   }
 
@@ -214,12 +146,12 @@ class row_pipeline_of : public row_pipeline {
                             const tensor<std::int64_t, space>& list, std::size_t index,
                             std::int64_t positions) {
     const row_memory memory = rows(index, positions);
-    const auto listed = list.first(positions);
+    const auto rows = list.first(positions);
     array_shape out;
     out.describe_dense(memory.extents.rank(), memory.extents.sizes().data());
     out.label = memory.label;
     out.accesses = memory.accesses;
-    return request_.gather(instance, table, request_.data, make_ref(listed), out, memory.data);
+    return request_.gather(instance, table, request_.data, make_ref(rows), out, memory.data);
   }
 
   void release() noexcept override {
@@ -243,7 +175,7 @@ class device_row_pipeline final : public row_pipeline_of<Exec> {
   device_row_pipeline(const Exec& exec, const row_request<Exec>& request, std::size_t positions,
                       std::unique_ptr<pipeline> ring, std::size_t ahead)
       : base(exec, request, positions, std::move(ring), ahead),
-        side_(engine::get(exec)->side_streams().take(exec)),
+        side_(engine::get(exec)->side_stream(exec)),
         source_(this->request_.table) {
     source_.accesses = nullptr;  // later writes are those of steps, which the window is about
   }
@@ -294,28 +226,50 @@ class device_row_pipeline final : public row_pipeline_of<Exec> {
   array_shape source_;  ///< the table without the record of writes in flight
 };
 
-/// The early read of a batch, by a thread.
-struct early_copy {
-  const std::byte* table;
-  std::size_t row_bytes;
-  std::int64_t stride_bytes;
-  row_room<pinned_space>* room;
-  row_plan plan;
-  std::vector<row_plan> window;
+/// The early reads of a room, by a thread of its own.
+class early_reader {
+ public:
+  explicit early_reader(const processor_set& processors) : thread_(processors) {}
+  early_reader(const early_reader&) = delete;
+  early_reader& operator=(const early_reader&) = delete;
+  ~early_reader() { thread_.wait(); }
 
-  void operator()() const noexcept {
-    const auto split = splitter(plan, window, room->early.data(), room->late.data());
-    std::byte* out = room->rows.data();
-    for (std::int64_t position = 0; position < plan.positions(); ++position, out += row_bytes) {
-      split(position);
-      const std::int64_t row = split.early[position];
-      if (row >= 0 && row_bytes != 0) std::memcpy(out, table + row * stride_bytes, row_bytes);
+  /// Begins the early read of a batch into the room. The one before it has ended.
+  void begin(const array_shape& table, const void* data, std::size_t element_bytes,
+             row_room<pinned_space>& room, const row_plan& plan, const std::vector<row_plan>& window) {
+    rows_ = static_cast<const std::byte*>(data);
+    row_bytes_ = static_cast<std::size_t>(table.width()) * element_bytes;
+    stride_bytes_ = table.row_stride() * static_cast<std::int64_t>(element_bytes);
+    out_ = room.rows.data();
+    plan_ = plan;
+    window_ = window;
+    split_ = splitter(plan_, window_, room.early.data(), room.late.data());
+    thread_.begin([](void* self, int) noexcept { static_cast<const early_reader*>(self)->read(); }, this, 0);
+  }
+  void wait() { thread_.wait(); }
+
+ private:
+  void read() const noexcept {
+    std::byte* out = out_;
+    for (std::int64_t position = 0; position < plan_.positions(); ++position, out += row_bytes_) {
+      split_(position);
+      const std::int64_t row = split_.early[position];
+      if (row >= 0 && row_bytes_ != 0) std::memcpy(out, rows_ + row * stride_bytes_, row_bytes_);
     }
   }
+
+  const std::byte* rows_ = nullptr;
+  std::size_t row_bytes_ = 0;
+  std::int64_t stride_bytes_ = 0;
+  std::byte* out_ = nullptr;
+  row_plan plan_;
+  std::vector<row_plan> window_;
+  kernels::split_hazards split_{};
+  worker_thread thread_;
 };
 
-/// Gathers rows ahead on a host backend: on a thread of its own. It reads no row that a step of the window
-/// writes, so the two never touch the same memory.
+/// Gathers rows ahead on a host backend: on threads of its own, one for each room. They read no row that a
+/// step of the window writes, so the two never touch the same memory.
 template <class Exec>
 class host_row_pipeline final : public row_pipeline_of<Exec> {
   using base = row_pipeline_of<Exec>;
@@ -325,7 +279,9 @@ class host_row_pipeline final : public row_pipeline_of<Exec> {
                     std::unique_ptr<pipeline> ring, std::size_t ahead)
       : base(exec, request, positions, std::move(ring), ahead),
         accesses_(std::exchange(this->request_.table.accesses, nullptr)),
-        thread_(std::make_unique<job_thread>()) {}
+        processors_(processor_set::of_process()) {
+    for (std::size_t i = 0; i <= ahead; ++i) readers_.push_back(std::make_unique<early_reader>(processors_));
+  }
   ~host_row_pipeline() override { this->close(); }
 
   [[nodiscard]] row_plan plan(const slot& batch, const slot_field& indices) const override {
@@ -340,26 +296,23 @@ class host_row_pipeline final : public row_pipeline_of<Exec> {
   void begin(std::size_t room, const row_plan& plan, const std::vector<row_plan>& window) override {
     auto& batch = this->rooms_[room];
     batch.rows.accesses()->wait_for_all();  // a device may still read the batch before
-    const array_shape& table = this->request_.table;
-    const auto element_bytes = static_cast<std::int64_t>(this->request_.element_bytes);
-    batch.job = thread_->put(early_copy{static_cast<const std::byte*>(this->request_.data),
-                                        static_cast<std::size_t>(table.width() * element_bytes),
-                                        table.row_stride() * element_bytes, &batch, plan, window});
+    readers_[room]->begin(this->request_.table, this->request_.data, this->request_.element_bytes, batch,
+                          plan, window);
   }
   void end(std::size_t room, std::int64_t positions) override {
-    auto& batch = this->rooms_[room];
-    thread_->wait_for(batch.job);
-    this->read(*this->exec_, this->request_.table, batch.late, room, positions).join();
+    readers_[room]->wait();
+    this->read(*this->exec_, this->request_.table, this->rooms_[room].late, room, positions).join();
   }
 
   void release() noexcept override {
-    thread_ = nullptr;
+    readers_.clear();
     base::release();
   }
 
  private:
   std::shared_ptr<access_tracker> accesses_;  ///< of the table
-  std::unique_ptr<job_thread> thread_;        ///< writes to the rooms
+  processor_set processors_;
+  std::vector<std::unique_ptr<early_reader>> readers_;  ///< write to the rooms
 };
 
 }  // namespace
@@ -457,8 +410,8 @@ std::shared_ptr<row_pipeline> make_row_pipeline(const Exec& exec, const row_requ
   const slot_layout layout = source.layout(options.batch, "row_prefetcher");
   const auto ahead = static_cast<std::size_t>(options.ahead);
   const std::size_t depth = slots_of(options) + ahead;
-  auto ring = pipeline::make(make_lane(exec, layout, depth), std::move(maker), layout, order, options, depth,
-                             options.ahead + 1);
+  auto ring = pipeline::make(make_copy_stream(exec, layout, depth), std::move(maker), layout, order, options,
+                             depth, options.ahead + 1);
   const std::size_t positions = static_cast<std::size_t>(options.batch) * layout.fields.at(0).extents.width();
   using rows = std::conditional_t<is_host_exec<Exec>, host_row_pipeline<Exec>, device_row_pipeline<Exec>>;
   return std::make_shared<rows>(exec, request, positions, std::move(ring), ahead);

@@ -4,6 +4,7 @@
 #include <ferry/error.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,13 +14,73 @@
 
 namespace ferry::detail {
 
+void used_object::promise() {
+  const std::lock_guard lock(guard_);
+  uses_.reserve(uses_.size() + promised_ + 1);
+  ++promised_;
+}
+
+void used_object::withdraw() noexcept {
+  const std::lock_guard lock(guard_);
+  --promised_;
+}
+
+void used_object::record(bool writes, event_handle end, instance_id who) noexcept {
+  const std::lock_guard lock(guard_);
+  --promised_;
+  drop_ended(&who);
+  // A write comes after all earlier work of its instance. A read does not stand for a write: other readers
+  // need not wait for it.
+  std::erase_if(uses_, [&](const use& earlier) { return earlier.who == who && (writes || !earlier.writes); });
+  if (end != nullptr) uses_.push_back({std::move(end), who, writes});
+}
+
+void used_object::append(const used_object& object) {
+  const std::scoped_lock lock(guard_, object.guard_);
+  uses_.insert(uses_.end(), object.uses_.begin(), object.uses_.end());
+}
+
+bool used_object::is_used_by(instance_id who) const noexcept {
+  const std::lock_guard lock(guard_);
+  return !uses_.empty() &&
+         std::all_of(uses_.begin(), uses_.end(), [who](const use& earlier) { return earlier.who == who; });
+}
+
+bool used_object::is_free_for(const instance_id* who) noexcept {
+  const std::lock_guard lock(guard_);
+  drop_ended(who);
+  return std::all_of(uses_.begin(), uses_.end(),
+                     [who](const use& earlier) { return who != nullptr && earlier.who == *who; });
+}
+
+void used_object::lend(const instance_id* who, function_ref<void(event&)> order_after) {
+  const std::lock_guard lock(guard_);
+  for (const use& earlier : uses_)
+    if (who == nullptr || earlier.who != *who) order_after(*earlier.end);
+  if (who == nullptr) uses_.clear();
+  for (use& earlier : uses_) earlier.who = *who;  // its next use comes after these, and replaces them
+}
+
+void used_object::wait_ignoring_errors() noexcept {
+  const std::lock_guard lock(guard_);
+  for (const use& earlier : uses_) try {
+      earlier.end->wait();
+    } catch (...) {
+    }
+  uses_.clear();
+}
+
+void used_object::drop_ended(const instance_id* who) noexcept {
+  std::erase_if(uses_, [who](const use& earlier) {
+    return (who == nullptr || earlier.who != *who) && has_ended(*earlier.end);
+  });
+}
+
 /// A cached_table in front of the tensor.
 struct access_tracker::cache_in_front {
   std::string tensor;  ///< its label, in quotes
   row_hold hold = row_hold::none;
   std::thread::id opener{};  ///< of the last open()
-
-  [[nodiscard]] bool is_open_to_caller() const noexcept { return opener == std::this_thread::get_id(); }
 };
 
 access_tracker::access_tracker(int device) noexcept : device_(device) {}
@@ -27,53 +88,31 @@ access_tracker::access_tracker(int device) noexcept : device_(device) {}
 access_tracker::~access_tracker() = default;
 
 void access_tracker::add_read(event_handle end, instance_id who) {
-  promise(false);
-  note(false, std::move(end), who);
+  promise();
+  record(false, std::move(end), who);
 }
 
 void access_tracker::add_write(event_handle end, instance_id who) {
-  promise(true);
-  note(true, std::move(end), who);
+  promise();
+  record(true, std::move(end), who);
 }
 
-void access_tracker::promise(bool writes) {
+void access_tracker::append_earlier(bool writes, instance_id who, std::vector<event_handle>& events) const {
   const std::lock_guard lock(guard_);
-  record_of(writes).promise();
-}
-
-void access_tracker::note(bool writes, event_handle end, instance_id who) noexcept {
-  const std::lock_guard lock(guard_);
-  record_of(writes).drop_ended(&who);
-  record_of(writes).note(std::move(end), who);
-}
-
-void access_tracker::withdraw(bool writes) noexcept {
-  const std::lock_guard lock(guard_);
-  record_of(writes).withdraw();
-}
-
-void access_tracker::before_read(instance_id who, std::vector<event_handle>& events) const {
-  const std::lock_guard lock(guard_);
-  require_read();
-  writes_.visit_others(&who, [&](const event_handle& end) { events.push_back(end); });
+  require_allowed(writes);
+  for (const use& earlier : uses_)
+    if (earlier.who != who && (writes || earlier.writes)) events.push_back(earlier.end);
 }
 
 std::vector<event_handle> access_tracker::before_read(instance_id who) const {
   std::vector<event_handle> events;
-  before_read(who, events);
+  append_earlier(false, who, events);
   return events;
-}
-
-void access_tracker::before_write(instance_id who, std::vector<event_handle>& events) const {
-  const std::lock_guard lock(guard_);
-  require_write();
-  for (const use_record* record : {&writes_, &reads_})
-    record->visit_others(&who, [&](const event_handle& end) { events.push_back(end); });
 }
 
 std::vector<event_handle> access_tracker::before_write(instance_id who) const {
   std::vector<event_handle> events;
-  before_write(who, events);
+  append_earlier(true, who, events);
   return events;
 }
 
@@ -81,37 +120,20 @@ void access_tracker::wait_for_writes() { wait(false); }
 
 void access_tracker::wait_for_all() { wait(true); }
 
-void access_tracker::wait(bool for_reads) {
+void access_tracker::wait(bool writes) {
   std::vector<event_handle> events;
-  const auto append = [&](const event_handle& end) { events.push_back(end); };
   {
     const std::lock_guard lock(guard_);
-    for_reads ? require_write() : require_read();
-    writes_.visit_others(nullptr, append);
-    if (for_reads) reads_.visit_others(nullptr, append);
+    require_allowed(writes);
+    for (const use& earlier : uses_)
+      if (writes || earlier.writes) events.push_back(earlier.end);
   }
   if (events.empty()) return;
   for (const auto& event : events) event->wait();
   const std::lock_guard lock(guard_);
-  writes_.drop(events);
-  reads_.drop(events);
-}
-
-void access_tracker::append_to(use_record& record) const {
-  const std::lock_guard lock(guard_);
-  record.append(writes_);
-  record.append(reads_);
-}
-
-void access_tracker::wait_ignoring_errors() const noexcept {
-  const std::lock_guard lock(guard_);
-  for (const use_record* record : {&writes_, &reads_})
-    record->visit_others(nullptr, [](const event_handle& end) {
-      try {
-        end->wait();
-      } catch (...) {  // failed work has ended, too
-      }
-    });
+  std::erase_if(uses_, [&events](const use& earlier) {
+    return std::find(events.begin(), events.end(), earlier.end) != events.end();
+  });
 }
 
 bool access_tracker::attach_cache(const std::string& label) {
@@ -119,7 +141,7 @@ bool access_tracker::attach_cache(const std::string& label) {
   const std::lock_guard lock(guard_);
   if (cache_ != nullptr) return false;
   cache_ = std::move(attached);
-  note_untracked_use();  // of exchanges, which write rows back on an instance of their own
+  record_untracked_use();  // of exchanges, which write rows back on an instance of their own
   return true;
 }
 
@@ -140,70 +162,15 @@ void access_tracker::detach_cache() noexcept {
   cache_ = nullptr;
 }
 
-void access_tracker::require_read() const {
-  if (cache_ == nullptr || cache_->hold != row_hold::closed || cache_->is_open_to_caller()) return;
-  throw invalid_argument("ferry: a cached_table has newer rows of " + cache_->tensor +
-                         " in device memory; use the cached_table, or call its flush() first");
-}
-
-void access_tracker::require_write() const {
-  if (cache_ == nullptr || cache_->hold == row_hold::none || cache_->is_open_to_caller()) return;
-  throw invalid_argument("ferry: a cached_table has rows of " + cache_->tensor +
-                         " in device memory and would not see this write; write through the cached_table, "
-                         "or destroy it first");
-}
-
-void use_record::promise() {
-  uses_.reserve(uses_.size() + promised_ + 1);
-  ++promised_;
-}
-
-void use_record::note(event_handle end, instance_id who) noexcept {
-  --promised_;
-  const bool after_loan = lent_to_instance_ && borrower_ == who;
-  std::erase_if(uses_,
-                [&](const use_point& use) { return use.who == who || (after_loan && use.before_loan); });
-  if (end != nullptr) uses_.push_back({std::move(end), who, false});
-}
-
-void use_record::add(event_handle end, instance_id who) {
-  promise();
-  note(std::move(end), who);
-}
-
-void use_record::append(const use_record& record) {
-  uses_.insert(uses_.end(), record.uses_.begin(), record.uses_.end());
-}
-
-void use_record::lend_to(instance_id borrower) noexcept {
-  for (use_point& use : uses_) use.before_loan = true;
-  borrower_ = borrower;
-  lent_to_instance_ = true;
-}
-
-bool use_record::is_only_of(const instance_id* who) const noexcept {
-  return std::all_of(uses_.begin(), uses_.end(),
-                     [who](const use_point& use) { return who != nullptr && use.who == *who; });
-}
-
-void use_record::drop_ended(const instance_id* who) noexcept {
-  std::erase_if(uses_, [who](const use_point& use) {
-    return (who == nullptr || use.who != *who) && has_ended(*use.end);
-  });
-}
-
-void use_record::drop(const std::vector<event_handle>& waited) noexcept {
-  std::erase_if(uses_, [&waited](const use_point& use) {
-    return std::find(waited.begin(), waited.end(), use.end) != waited.end();
-  });
-}
-
-void use_record::wait_ignoring_errors() noexcept {
-  for (const use_point& use : uses_) try {
-      use.end->wait();
-    } catch (...) {
-    }
-  uses_.clear();
+void access_tracker::require_allowed(bool writes) const {
+  if (cache_ == nullptr || cache_->opener == std::this_thread::get_id()) return;
+  if (!writes && cache_->hold == row_hold::closed)
+    throw invalid_argument("ferry: a cached_table has newer rows of " + cache_->tensor +
+                           " in device memory; use the cached_table, or call its flush() first");
+  if (writes && cache_->hold != row_hold::none)
+    throw invalid_argument("ferry: a cached_table has rows of " + cache_->tensor +
+                           " in device memory and would not see this write; write through the cached_table, "
+                           "or destroy it first");
 }
 
 }  // namespace ferry::detail

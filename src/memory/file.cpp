@@ -2,7 +2,6 @@
 #include <ferry/memory/detail/file.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/atomic_file.hpp>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -16,23 +15,45 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace ferry::detail {
 
 namespace {
 
-std::string whole_name(const std::string& verb) {
+std::string full_name(const std::string& verb) {
   return verb.starts_with("ferry::") ? verb : "ferry::io::" + verb;
+}
+
+/// The result of a system call, which a signal may interrupt.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  for (;;)
+    if (const auto result = call(); result >= 0 || errno != EINTR) return result;
+}
+
+/// The path at the end of a chain of symbolic links, which need not exist.
+std::string behind_links(const std::string& verb, const std::string& path) {
+  std::filesystem::path current = path;
+  for (int links = 0; links < 40; ++links) {
+    std::error_code no_link;
+    const auto target = std::filesystem::read_symlink(current, no_link);
+    if (no_link) return current.string();
+    current = current.parent_path() / target;
+  }
+  errno = ELOOP;
+  throw_errno(verb, path, "readlink");
 }
 
 }  // namespace
 
 void throw_io_error(const std::string& verb, const std::string& path, std::string_view problem) {
-  throw io_error(whole_name(verb) + ": " + path + ": " + std::string(problem));
+  throw io_error(full_name(verb) + ": " + path + ": " + std::string(problem));
 }
 
 void throw_errno(const std::string& verb, const std::string& path, std::string_view operation) {
@@ -47,21 +68,15 @@ std::uint64_t largest_file() noexcept {
 }
 
 file::file(std::string verb, std::string path) : verb_(std::move(verb)), path_(std::move(path)) {
-  require_whole_path(whole_name(verb_), path_);
+  require_whole_path(full_name(verb_), path_);
 }
 
-file::file(file&& source) noexcept
-    : descriptor_(std::exchange(source.descriptor_, -1)),
-      verb_(std::move(source.verb_)),
-      path_(std::move(source.path_)) {}
+file::file(file&& source) noexcept { *this = std::move(source); }
 
 file& file::operator=(file&& source) noexcept {
-  if (this != &source) {
-    drop();
-    descriptor_ = std::exchange(source.descriptor_, -1);
-    verb_ = std::move(source.verb_);
-    path_ = std::move(source.path_);
-  }
+  std::swap(descriptor_, source.descriptor_);
+  verb_.swap(source.verb_);
+  path_.swap(source.path_);
   return *this;
 }
 
@@ -71,7 +86,7 @@ file file::open_to_read(const std::string& verb, const std::string& path) {
   file opened(verb, path);
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
   if (!opened.open(path.c_str(), O_RDONLY | O_NONBLOCK)) {
-    if (errno == ENOENT) throw not_found(whole_name(verb) + ": " + path + ": open: " + std::strerror(ENOENT));
+    if (errno == ENOENT) throw not_found(full_name(verb) + ": " + path + ": open: " + std::strerror(ENOENT));
     throw_errno(verb, path, "open");
   }
   const struct stat status = opened.status();
@@ -83,9 +98,7 @@ file file::open_to_read(const std::string& verb, const std::string& path) {
 
 bool file::open(const char* path, int flags, unsigned mode) noexcept {
   drop();
-  do {
-    descriptor_ = ::open(path, flags | O_CLOEXEC, mode);
-  } while (descriptor_ < 0 && errno == EINTR);
+  descriptor_ = uninterrupted([&] { return ::open(path, flags | O_CLOEXEC, mode); });
   return is_open();
 }
 
@@ -100,14 +113,11 @@ std::uint64_t file::size() const { return static_cast<std::uint64_t>(status().st
 void file::read_at(void* target, std::size_t bytes, std::uint64_t offset) const {
   auto* position = static_cast<std::byte*>(target);
   while (bytes != 0) {
-    const ssize_t got = ::pread(descriptor_, position, std::min(bytes, most_at_once), place(offset));
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      fail_by_errno("read at byte " + std::to_string(offset));
-    }
+    const ssize_t got = uninterrupted(
+        [&] { return ::pread(descriptor_, position, std::min(bytes, max_transfer), checked(offset)); });
+    if (got < 0) fail_by_errno(joined("read at byte ", offset));
     if (got == 0)
-      fail("the file ends at byte " + std::to_string(offset) + ", and " + std::to_string(bytes) +
-           " more bytes were expected");
+      fail(joined("the file ends at byte ", offset, ", and ", bytes, " more bytes were expected"));
     position += got;
     bytes -= static_cast<std::size_t>(got);
     offset += static_cast<std::uint64_t>(got);
@@ -118,14 +128,11 @@ void file::write_at(const void* source, std::size_t bytes, std::uint64_t offset)
   const auto* position = static_cast<const std::byte*>(source);
   while (bytes != 0) {
     errno = EFBIG;
-    const ssize_t put = offset < largest_file()
-                            ? ::pwrite(descriptor_, position, std::min(bytes, most_at_once), place(offset))
-                            : -1;
-    if (put < 0) {
-      if (errno == EINTR) continue;
-      fail_by_errno("write at byte " + std::to_string(offset));
-    }
-    if (put == 0) fail("write at byte " + std::to_string(offset) + ": the system took no byte");
+    const ssize_t put = offset >= largest_file() ? -1 : uninterrupted([&] {
+      return ::pwrite(descriptor_, position, std::min(bytes, max_transfer), checked(offset));
+    });
+    if (put < 0) fail_by_errno(joined("write at byte ", offset));
+    if (put == 0) fail(joined("write at byte ", offset, ": the system took no byte"));
     position += put;
     bytes -= static_cast<std::size_t>(put);
     offset += static_cast<std::uint64_t>(put);
@@ -143,19 +150,15 @@ void file::reserve(std::uint64_t bytes) const {
   errno = EFBIG;
   // A signal undoes the call on some file systems: under a timer, a long one would never end.
   for (int tries = 0; bytes <= largest_file() && tries < 3 && result != 0; ++tries) {
-    result = ::fallocate(descriptor_, 0, 0, place(bytes));
+    result = ::fallocate(descriptor_, 0, 0, checked(bytes));
     if (result != 0 && errno != EINTR) break;
   }
   if (result != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
-    fail_by_errno("reserve " + std::to_string(bytes) + " bytes");
+    fail_by_errno(joined("reserve ", bytes, " bytes"));
 }
 
 void file::sync() const {
-  int result = 0;
-  do {
-    result = ::fsync(descriptor_);
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) fail_by_errno("fsync");
+  if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) fail_by_errno("fsync");
 }
 
 void file::drop() noexcept {
@@ -173,9 +176,9 @@ void file::fail(std::string_view problem) const { throw_io_error(verb_, path_, p
 
 void file::fail_by_errno(std::string_view operation) const { throw_errno(verb_, path_, operation); }
 
-off_t file::place(std::uint64_t offset) const {
+off_t file::checked(std::uint64_t offset) const {
   if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()))
-    fail("byte " + std::to_string(offset) + " lies beyond the largest file");
+    fail(joined("byte ", offset, " lies beyond the largest file"));
   return static_cast<off_t>(offset);
 }
 
@@ -196,12 +199,9 @@ file open_folder(const std::string& verb, const std::string& folder) {
 }
 
 void sync_folder(const file& folder) {
-  int result = 0;
-  do {
-    result = ::fsync(folder.descriptor());
-  } while (result != 0 && errno == EINTR);
   // Some file systems can't, and need not.
-  if (result != 0 && errno != EINVAL && errno != EROFS) folder.fail_by_errno("fsync of the folder");
+  if (uninterrupted([&] { return ::fsync(folder.descriptor()); }) != 0 && errno != EINVAL && errno != EROFS)
+    folder.fail_by_errno("fsync of the folder");
 }
 
 void require_whole_path(std::string_view verb, std::string_view path) {
@@ -211,21 +211,6 @@ void require_whole_path(std::string_view verb, std::string_view path) {
   for (const char letter : path) readable += letter == '\0' ? std::string("\\0") : std::string(1, letter);
   throw invalid_argument(
       joined(verb, ": ", readable, ": byte ", first, " of the path is a NUL, where the system would cut it"));
-}
-
-std::string behind_links(const std::string& verb, const std::string& path) {
-  std::string current = path;
-  for (int links = 0; links < 40; ++links) {
-    struct stat status {};
-    if (::lstat(current.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return current;
-    std::string target(4096, '\0');
-    const ssize_t length = ::readlink(current.c_str(), target.data(), target.size());
-    if (length < 0) throw_errno(verb, current, "readlink");
-    target.resize(static_cast<std::size_t>(length));
-    current = !target.empty() && target.front() == '/' ? target : path_in(folder_of(current), target);
-  }
-  errno = ELOOP;
-  throw_errno(verb, path, "readlink");
 }
 
 atomic_file::atomic_file(const std::string& verb, const std::string& path, file_links links)
@@ -241,7 +226,7 @@ atomic_file::atomic_file(const std::string& verb, const std::string& path, file_
   if (name.empty()) throw_io_error(verb, path, "it names no file");
   // Until it has the rights of the old file it is open to its owner alone.
   const unsigned mode = exists ? 0600 : 0666;
-  for (int number = 0; number < most_names; ++number) {
+  for (int number = 0; number < max_names; ++number) {
     temporary_ = slash == std::string::npos ? name : path_in(folder, name);
     temporary_.append(".").append(std::to_string(::getpid()));
     temporary_.append("-").append(std::to_string(number)).append(".part");

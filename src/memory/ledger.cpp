@@ -1,105 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ledger.hpp"
-
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/device_account.hpp>
+#include <ferry/memory/budget.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/memory_charge.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
+#include <ferry/memory/memory_report.hpp>
+#include <ferry/memory/trim.hpp>
 
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace ferry::detail {
+namespace ferry {
 
-ledger::account& ledger::account_of_label(const std::string& label) {
-  const auto known = accounts_.find(label);
-  return known != accounts_.end() ? known->second
-                                  : accounts_.emplace(label, account{label, {}}).first->second;
+namespace detail {
+
+/// The accounts of one memory space: allocated bytes by label, the budget, and the pools with idle blocks. An
+/// allocation is reserved before it is made, so that all threads together stay inside of the budget. It is
+/// confirmed afterwards, so that a failure does not raise the peak. Never allocates or frees a block while it
+/// holds its lock.
+struct ledger {
+  /// Labels without live allocations that are kept for their peaks, about.
+  static constexpr std::size_t idle_labels = 256;
+
+  explicit ledger(std::string_view name) : space(name) {}
+
+  /// Reserves bytes. Above the budget, frees idle blocks first; throws budget_exceeded if that is not enough.
+  std::shared_ptr<label_statistics> reserve(const std::string& label, std::size_t bytes);
+  /// Adds an account if the label has none. The caller locks.
+  std::shared_ptr<label_statistics> account_of(const std::string& label);
+  /// Drops accounts without allocations. The caller locks.
+  void forget_idle_labels() noexcept;
+
+  [[nodiscard]] std::vector<std::shared_ptr<idle_memory>> live_pools() const;
+  [[nodiscard]] std::size_t idle_bytes() const;
+  std::size_t trim(std::size_t enough, in_flight effort);
+  /// Frees idle blocks. Waits for blocks in flight only if there are no others. Returns whether any were
+  /// freed.
+  /// Another thread may be freeing the last of them: waits for it, and returns true if any were freed since
+  /// freed_bytes was `freed_before`, when memory was short.
+  bool make_room(std::size_t bytes, std::size_t freed_before);
+
+  [[nodiscard]] space_statistics statistics() const;
+  [[nodiscard]] std::vector<label_statistics> labels() const;
+  /// The bytes held, for error messages.
+  [[nodiscard]] std::string holdings() const;
+
+  const std::string space;
+  mutable std::mutex guard;
+  space_statistics totals;  ///< without `reserved`
+  std::size_t pending = 0;
+  std::size_t freed_bytes = 0;  ///< of idle blocks, so far
+  std::size_t trims = 0;        ///< under way
+  std::condition_variable trim_end;
+  std::map<std::string, std::shared_ptr<label_statistics>> accounts;  ///< by label; allocations share theirs
+  std::size_t max_accounts = idle_labels;
+  std::vector<std::weak_ptr<idle_memory>> pools;
+};
+
+/// The accounts of all memory spaces, by name. Every live allocation shares it, so one that outlives
+/// Kokkos::finalize still closes its own account.
+struct memory_registry {
+  std::mutex guard;
+  std::map<std::string, ledger, std::less<>> ledgers;
+
+  static std::shared_ptr<memory_registry> get() { return until_finalize<memory_registry>(); }
+  ledger& ledger_of(std::string_view space) {
+    const std::lock_guard lock(guard);
+    const auto known = ledgers.find(space);
+    return known != ledgers.end() ? known->second
+                                  : ledgers.try_emplace(std::string(space), space).first->second;
+  }
+  std::vector<ledger*> spaces() {
+    const std::lock_guard lock(guard);
+    std::vector<ledger*> list;
+    for (auto& [name, books] : ledgers) list.push_back(&books);
+    return list;
+  }
+};
+
+std::shared_ptr<label_statistics> ledger::account_of(const std::string& label) {
+  std::shared_ptr<label_statistics>& account = accounts[label];
+  if (account == nullptr) account = std::make_shared<label_statistics>(label_statistics{label});
+  return account;
 }
 
-ledger::account& ledger::claim(const std::string& label, std::size_t bytes) {
+std::shared_ptr<label_statistics> ledger::reserve(const std::string& label, std::size_t bytes) {
   for (;;) {
-    std::size_t missing = 0, freed_before = 0;
+    std::size_t missing = 0, freed_before = 0, budget = 0;
     {
-      const std::lock_guard lock(guard_);
-      const std::size_t taken_bytes = totals_.current + claimed_;
-      if (budget_ == 0 || (taken_bytes <= budget_ && bytes <= budget_ - taken_bytes)) {
-        account& entry = account_of_label(label);
-        if (entry.counts.is_idle() && entry.counts.total_count != 0) --idle_accounts_;
-        ++entry.counts.claims;
-        claimed_ += bytes;
-        return entry;
+      const std::lock_guard lock(guard);
+      const std::size_t taken_bytes = totals.current + pending;
+      budget = totals.budget;
+      if (budget == 0 || (taken_bytes <= budget && bytes <= budget - taken_bytes)) {
+        auto account = account_of(label);
+        pending += bytes;
+        return account;
       }
-      freed_before = freed_bytes_;
-      if (bytes <= budget_) missing = bytes + taken_bytes - budget_;
+      freed_before = freed_bytes;
+      if (bytes <= budget) missing = bytes + taken_bytes - budget;
     }
-    if (missing == 0 || !make_room(missing, freed_before)) refuse(label, bytes);
+    if (missing == 0 || !make_room(missing, freed_before))
+      throw budget_exceeded(joined("ferry: ", bytes, " bytes in ", space, " for '", label,
+                                   "' would pass the budget of ", budget, " bytes: ", holdings()));
   }
 }
 
-void ledger::confirm(account& entry, std::size_t bytes) noexcept {
-  const std::lock_guard lock(guard_);
-  claimed_ -= bytes;
-  --entry.counts.claims;
-  entry.counts.add(bytes);
-  totals_.add(bytes);
+void ledger::forget_idle_labels() noexcept {
+  std::erase_if(accounts, [](const auto& account) { return account.second.use_count() <= 1; });
+  max_accounts = accounts.size() + idle_labels;
 }
 
-void ledger::cancel(account& entry, std::size_t bytes) noexcept {
-  const std::lock_guard lock(guard_);
-  claimed_ -= bytes;
-  --entry.counts.claims;
-  rest(entry);
-}
-
-void ledger::close(account& entry, std::size_t bytes) noexcept {
-  const std::lock_guard lock(guard_);
-  entry.counts.remove(bytes);
-  totals_.remove(bytes);
-  rest(entry);
-}
-
-ledger::account& ledger::move(account& entry, const std::string& label, std::size_t bytes) {
-  const std::lock_guard lock(guard_);
-  account& target = account_of_label(label);
-  if (&target == &entry) return entry;
-  if (target.counts.is_idle() && target.counts.total_count != 0) --idle_accounts_;
-  target.counts.add(bytes);
-  entry.counts.remove(bytes);
-  rest(entry);
-  return target;
-}
-
-void ledger::add_pool(std::weak_ptr<idle_memory> pool) {
-  const std::lock_guard lock(guard_);
-  std::erase_if(pools_, [](const auto& gone) { return gone.expired(); });
-  pools_.push_back(std::move(pool));
+std::vector<std::shared_ptr<idle_memory>> ledger::live_pools() const {
+  std::vector<std::shared_ptr<idle_memory>> alive;
+  const std::lock_guard lock(guard);
+  for (const auto& pool : pools)
+    if (auto alive_pool = pool.lock()) alive.push_back(std::move(alive_pool));
+  return alive;
 }
 
 std::size_t ledger::idle_bytes() const {
   std::size_t sum = 0;
-  for (const auto& pool : pools()) sum += pool->idle_bytes();
+  for (const auto& pool : live_pools()) sum += pool->idle_bytes();
   return sum;
 }
 
 std::size_t ledger::trim(std::size_t enough, in_flight effort) {
-  const auto alive = pools();
+  const auto alive = live_pools();
   {
-    const std::lock_guard lock(guard_);
-    ++trims_;
+    const std::lock_guard lock(guard);
+    ++trims;
   }
   struct trim_under_way {
     ledger& books;
     std::size_t freed = 0;
     ~trim_under_way() {
-      const std::lock_guard lock(books.guard_);
-      --books.trims_;
-      books.freed_bytes_ += freed;
-      books.trim_end_.notify_all();
+      const std::lock_guard lock(books.guard);
+      --books.trims;
+      books.freed_bytes += freed;
+      books.trim_end.notify_all();
     }
   } under_way{*this};
   for (const auto& pool : alive)
@@ -109,139 +158,171 @@ std::size_t ledger::trim(std::size_t enough, in_flight effort) {
 
 bool ledger::make_room(std::size_t bytes, std::size_t freed_before) {
   if (trim(bytes, in_flight::skip) != 0 || trim(bytes, in_flight::wait) != 0) return true;
-  std::unique_lock lock(guard_);
-  trim_end_.wait(lock, [&] { return freed_bytes_ != freed_before || trims_ == 0; });
-  return freed_bytes_ != freed_before;
+  std::unique_lock lock(guard);
+  trim_end.wait(lock, [&] { return freed_bytes != freed_before || trims == 0; });
+  return freed_bytes != freed_before;
 }
 
-std::size_t ledger::freed_bytes() const {
-  const std::lock_guard lock(guard_);
-  return freed_bytes_;
+space_statistics ledger::statistics() const {
+  space_statistics now;
+  {
+    const std::lock_guard lock(guard);
+    now = totals;
+  }
+  now.reserved = idle_bytes();
+  return now;
 }
 
-bool ledger::is_within_budget() const {
-  const std::lock_guard lock(guard_);
-  return budget_ == 0 || totals_.current + claimed_ <= budget_;
-}
-
-void ledger::set_budget(std::size_t bytes) {
-  const std::lock_guard lock(guard_);
-  budget_ = bytes;
-}
-
-std::size_t ledger::budget() const {
-  const std::lock_guard lock(guard_);
-  return budget_;
-}
-
-memory_counts ledger::counts() const {
-  const std::lock_guard lock(guard_);
-  return totals_;
-}
-
-std::vector<ledger::account> ledger::accounts() const {
-  std::vector<account> list;
-  const std::lock_guard lock(guard_);
-  list.reserve(accounts_.size());
-  for (const auto& entry : accounts_) list.push_back(entry.second);
+std::vector<label_statistics> ledger::labels() const {
+  std::vector<label_statistics> list;
+  const std::lock_guard lock(guard);
+  for (const auto& [label, account] : accounts)
+    if (account != nullptr && account->peak != 0) list.push_back(*account);  // others were reserved alone
   return list;
 }
 
-void ledger::reset_peak() {
-  const std::lock_guard lock(guard_);
-  forget_idle();
-  totals_.peak = totals_.current;
-  for (auto& entry : accounts_) entry.second.counts.peak = entry.second.counts.current;
-}
-
 std::string ledger::holdings() const {
-  return joined(counts().current, " bytes of ", space_, " are held, ", idle_bytes(),
-                " of them idle in pools");
+  const space_statistics now = statistics();
+  return joined(now.current, " bytes of ", space, " are held, ", now.reserved, " of them idle in pools");
 }
 
-void ledger::refuse(const std::string& label, std::size_t bytes) const {
-  throw budget_exceeded(joined("ferry: ", bytes, " bytes in ", space_, " for '", label,
-                               "' would pass the budget of ", budget(), " bytes: ", holdings()));
+namespace {
+
+template <class Counts>
+void add(Counts& counts, std::size_t bytes) noexcept {
+  counts.current += bytes;
+  counts.peak = std::max(counts.peak, counts.current);
+  ++counts.count;
 }
 
-std::vector<std::shared_ptr<idle_memory>> ledger::pools() const {
-  std::vector<std::shared_ptr<idle_memory>> alive;
-  const std::lock_guard lock(guard_);
-  for (const auto& pool : pools_)
-    if (auto alive_pool = pool.lock()) alive.push_back(std::move(alive_pool));
-  return alive;
+template <class Counts>
+void remove(Counts& counts, std::size_t bytes) noexcept {
+  counts.current -= bytes;
+  --counts.count;
 }
 
-void ledger::rest(account& entry) noexcept {
-  if (!entry.counts.is_idle()) return;
-  if (entry.counts.total_count == 0) {  // a claim without an allocation
-    accounts_.erase(accounts_.find(entry.label));
-  } else if (++idle_accounts_ > idle_labels) {
-    forget_idle();
+std::string bytes_text(std::size_t bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024.0 && unit + 1 < std::size(units); ++unit) value /= 1024.0;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+template <class Counts>
+void append_line(std::string& table, std::string_view name, std::size_t width, const Counts& counts) {
+  table.append(name).append(width - std::min(width, name.size()), ' ');
+  char line[96];
+  std::snprintf(line, sizeof line, "%12s%12s%8zu\n", bytes_text(counts.current).c_str(),
+                bytes_text(counts.peak).c_str(), counts.count);
+  table.append(line);
+}
+
+}  // namespace
+
+/// The entry of one allocation.
+struct memory_entry {
+  std::shared_ptr<memory_registry> registry;
+  ledger& books;
+  std::shared_ptr<label_statistics> account;
+  std::size_t bytes;
+  bool confirmed = false;
+
+  ~memory_entry() {
+    const std::lock_guard lock(books.guard);
+    if (confirmed) {
+      remove(*account, bytes);
+      remove(books.totals, bytes);
+    } else {
+      books.pending -= bytes;
+    }
+    account = nullptr;
+    if (books.accounts.size() > books.max_accounts) books.forget_idle_labels();
   }
-}
-
-void ledger::forget_idle() noexcept {
-  std::erase_if(accounts_, [](const auto& entry) { return entry.second.counts.is_idle(); });
-  idle_accounts_ = 0;
-}
-
-std::shared_ptr<memory_registry> memory_registry::get() { return until_finalize<memory_registry>(); }
-
-ledger& memory_registry::ledger_of(std::string_view space) {
-  const std::lock_guard lock(guard_);
-  const auto known = ledgers_.find(space);
-  return known != ledgers_.end() ? known->second
-                                 : ledgers_.try_emplace(std::string(space), space).first->second;
-}
-
-std::vector<ledger*> memory_registry::spaces() {
-  const std::lock_guard lock(guard_);
-  std::vector<ledger*> ledgers;
-  for (auto& entry : ledgers_) ledgers.push_back(&entry.second);
-  return ledgers;
-}
-
-std::size_t memory_registry::trim(in_flight effort, std::string_view space) {
-  if (process_identity::get().has_lost_kokkos()) return 0;  // the blocks are the parent's
-  const std::string on_devices = std::string(space).append(" of device ");
-  std::size_t freed = 0;
-  for (ledger* books : spaces())
-    if (space.empty() || books->space() == space || books->space().starts_with(on_devices))
-      freed += books->trim(~std::size_t{0}, effort);
-  return freed;
-}
+};
 
 memory_charge::memory_charge(std::string_view space, const std::string& label, std::size_t bytes) {
+  require_kokkos(label);
   auto registry = memory_registry::get();
   ledger& books = registry->ledger_of(space);
-  memory_account& account = books.claim(require_kokkos(label), bytes);
-  account_ = {&account, charge_end{std::move(registry), &books, bytes, false}};
+  entry_.reset(new memory_entry{std::move(registry), books, books.reserve(label, bytes), bytes});
 }
 
 void memory_charge::confirm() noexcept {
-  charge_end& entry = account_.get_deleter();
-  entry.books->confirm(*account_, entry.bytes);
-  entry.confirmed = true;
+  const std::lock_guard lock(entry_->books.guard);
+  space_statistics& totals = entry_->books.totals;
+  entry_->books.pending -= entry_->bytes;
+  add(*entry_->account, entry_->bytes);
+  add(totals, entry_->bytes);
+  ++totals.total_count;
+  entry_->confirmed = true;
 }
 
 void memory_charge::move_to(const std::string& label) {
-  charge_end entry = account_.get_deleter();
-  memory_account& account = entry.books->move(*account_, label, entry.bytes);
-  static_cast<void>(account_.release());
-  account_ = {&account, std::move(entry)};
+  const std::lock_guard lock(entry_->books.guard);
+  auto target = entry_->books.account_of(label);
+  if (target == entry_->account) return;
+  add(*target, entry_->bytes);
+  remove(*entry_->account, entry_->bytes);
+  entry_->account = std::move(target);
 }
 
 bool memory_charge::make_room(std::size_t freed_before) {
-  return account_.get_deleter().books->make_room(~std::size_t{0}, freed_before);
+  return entry_->books.make_room(~std::size_t{0}, freed_before);
 }
 
-std::size_t memory_charge::freed_bytes() const { return account_.get_deleter().books->freed_bytes(); }
+std::size_t memory_charge::freed_bytes() const {
+  const std::lock_guard lock(entry_->books.guard);
+  return entry_->books.freed_bytes;
+}
 
-std::string memory_charge::holdings() const { return account_.get_deleter().books->holdings(); }
+std::string memory_charge::holdings() const { return entry_->books.holdings(); }
 
-void charge_end::operator()(memory_account* account) const noexcept {
-  confirmed ? books->close(*account, bytes) : books->cancel(*account, bytes);
+bool is_within_budget(std::string_view account) {
+  const ledger& books = memory_registry::get()->ledger_of(account);
+  const std::lock_guard lock(books.guard);
+  return books.totals.budget == 0 || books.totals.current + books.pending <= books.totals.budget;
+}
+
+void add_idle_memory(std::string_view account, std::weak_ptr<idle_memory> pool) {
+  ledger& books = memory_registry::get()->ledger_of(account);
+  const std::lock_guard lock(books.guard);
+  std::erase_if(books.pools, [](const auto& gone) { return gone.expired(); });
+  books.pools.push_back(std::move(pool));
+}
+
+space_statistics statistics_of(std::string_view account) {
+  return memory_registry::get()->ledger_of(account).statistics();
+}
+
+std::vector<label_statistics> labels_of(std::string_view account) {
+  return memory_registry::get()->ledger_of(account).labels();
+}
+
+void reset_peak_of(std::string_view account) {
+  ledger& books = memory_registry::get()->ledger_of(account);
+  const std::lock_guard lock(books.guard);
+  books.forget_idle_labels();
+  books.totals.peak = books.totals.current;
+  for (auto& [label, counts] : books.accounts) counts->peak = counts->current;
+}
+
+void set_budget_of(std::string_view account, std::size_t bytes) {
+  ledger& books = memory_registry::get()->ledger_of(account);
+  const std::lock_guard lock(books.guard);
+  books.totals.budget = bytes;
+}
+
+std::size_t trim_space(std::string_view space) {
+  if (process_identity::get().has_lost_kokkos()) return 0;  // the blocks are the parent's
+  const std::string on_devices = std::string(space).append(" of device ");
+  std::size_t freed = 0;
+  for (ledger* books : memory_registry::get()->spaces())
+    if (space.empty() || books->space == space || books->space.starts_with(on_devices))
+      freed += books->trim(~std::size_t{0}, in_flight::skip);
+  return freed;
 }
 
 void refuse_device(const std::string& label, int device, int count) {
@@ -249,4 +330,39 @@ void refuse_device(const std::string& label, int device, int count) {
                                 count == 1 ? "the only device is " : "the devices are 0 to ", count - 1));
 }
 
-}  // namespace ferry::detail
+}  // namespace detail
+
+std::size_t trim() { return detail::trim_space({}); }
+
+memory_holdings memory_report() {
+  const auto registry = detail::memory_registry::get();
+  memory_holdings report;
+  for (const detail::ledger* books : registry->spaces()) {
+    memory_holdings::space holdings{books->space, books->statistics(), books->labels()};
+    if (holdings.all.total_count == 0) continue;
+    std::stable_sort(holdings.labels.begin(), holdings.labels.end(),
+                     [](const auto& a, const auto& b) { return a.current > b.current; });
+    report.spaces.push_back(std::move(holdings));
+  }
+  return report;
+}
+
+std::string memory_holdings::text() const {
+  std::size_t width = 24;
+  for (const space& holdings : spaces)
+    for (const auto& entry : holdings.labels) width = std::max(width, entry.label.size() + 2);
+  std::string table("memory");
+  table.append(width - table.size(), ' ').append("         now        peak   count\n");
+  for (const space& holdings : spaces) {
+    detail::append_line(table, holdings.name, width, holdings.all);
+    for (const auto& entry : holdings.labels)
+      detail::append_line(table, std::string(2, ' ').append(entry.label), width, entry);
+    if (holdings.all.reserved != 0)
+      table.append("  (idle in pools: ").append(detail::bytes_text(holdings.all.reserved)).append(")\n");
+    if (holdings.all.budget != 0)
+      table.append("  (budget: ").append(detail::bytes_text(holdings.all.budget)).append(")\n");
+  }
+  return table;
+}
+
+}  // namespace ferry

@@ -2,8 +2,6 @@
 #include <ferry/memory/detail/process_wide.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/version.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -11,45 +9,29 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
 
-/// The runtimes of a process by version. Libraries with different versions of ferry share it, so it may not
-/// change.
+/// The objects of a process by version and type. Libraries with different versions of ferry share it, so it
+/// may not change.
 struct process_objects {
-  std::recursive_mutex guard;
-  std::map<std::string, void*> by_name;
-};
-
-struct process_runtime::content {
-  struct release_call {
-    void (*release)(void* context);
-    void* context;
-  };
-
   std::recursive_mutex guard;  ///< making one object may ask for another
-  std::map<std::string, void*, std::less<>> objects;
-  std::map<std::string, place, std::less<>> places;
-
-  std::mutex finalize_guard;
-  std::vector<release_call> at_finalize;
-  bool is_hooked = false;
-  bool is_finalized = false;
+  std::map<std::string, void*> by_name;
 };
 
 }  // namespace ferry::detail
 
-// Its symbol is unique in a process (STB_GNU_UNIQUE): the dynamic linker gives all libraries the first one, also
-// those that were opened with RTLD_LOCAL. GCC marks variables of inline functions so, Clang none; hence the
-// assembler. A program must export it, which the link options of ferry's target see to.
+// Its symbol is unique in a process (STB_GNU_UNIQUE): the dynamic linker gives all libraries the first one,
+// also those that were opened with RTLD_LOCAL. GCC marks variables of inline functions so, Clang none; hence
+// the assembler. A program must export it, which the link options of ferry's target see to.
 extern "C" FERRY_SHARED std::atomic<ferry::detail::process_objects*> ferry_objects_of_process;
 static_assert(sizeof(ferry_objects_of_process) == sizeof(void*));
 #if !defined(__CUDA_ARCH__)
@@ -65,89 +47,73 @@ asm(".pushsection .bss.ferry_objects_of_process,\"awG\",%nobits,ferry_objects_of
 
 namespace ferry::detail {
 
-namespace {
-
-process_objects& objects_of_process() {
-  process_objects* present = ferry_objects_of_process.load();
-  if (present != nullptr) return *present;
-  // Never destroyed: objects with static storage may allocate after the destruction of any other.
-  auto fresh = std::make_unique<process_objects>();
-  return ferry_objects_of_process.compare_exchange_strong(present, fresh.get()) ? *fresh.release() : *present;
-}
-
-}  // namespace
-
-process_runtime& process_runtime::get() {
-  static process_runtime& runtime = []() -> process_runtime& {
-    const std::string version =
-        joined("ferry.", FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH);
-    process_objects& runtimes = objects_of_process();
-    const std::lock_guard lock(runtimes.guard);
-    void*& object = runtimes.by_name[version];
-    if (object == nullptr) object = new process_runtime;
-    return *static_cast<process_runtime*>(object);
-  }();
-  return runtime;
-}
-
-process_runtime::process_runtime() : content_(new content) {}
-
-void* process_runtime::object(const char* type, void* (*make)()) {
-  const std::lock_guard lock(content_->guard);
-  void*& object = content_->objects[type];
+void* object_of_process(const char* type, void* (*make)()) {
+  const std::string name =
+      joined("ferry.", FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH, " ", type);
+  process_objects* objects = ferry_objects_of_process.load();
+  if (objects == nullptr) {
+    // Never destroyed: objects with static storage may allocate after the destruction of any other.
+    auto fresh = std::make_unique<process_objects>();
+    if (ferry_objects_of_process.compare_exchange_strong(objects, fresh.get())) objects = fresh.release();
+  }
+  const std::lock_guard lock(objects->guard);
+  void*& object = objects->by_name[name];
   if (object == nullptr) object = make();
   return object;
 }
 
-process_runtime::place& process_runtime::place_of(const char* type) {
-  const std::lock_guard lock(content_->guard);
-  return content_->places[type];
-}
+/// The calls at the next Kokkos::finalize.
+struct finalize_calls {
+  std::mutex guard;
+  std::vector<std::pair<void (*)(void*), void*>> calls;
+  bool is_hooked = false;
+  bool is_finalized = false;
+
+  static finalize_calls& get() {
+    static finalize_calls& list = process_wide<finalize_calls>();
+    return list;
+  }
+  void run() {
+    for (;;) {
+      std::unique_lock lock(guard);
+      is_finalized = calls.empty();
+      if (is_finalized) return;
+      const auto [release, context] = calls.back();
+      calls.pop_back();
+      lock.unlock();
+      release(context);
+    }
+  }
+};
 
 // Kokkos does not lock its list of hooks, so ferry pushes no other hook than this one.
-void process_runtime::call_at_finalize(void (*release)(void* context), void* context) {
-  const std::lock_guard lock(content_->finalize_guard);
+void call_at_finalize(void (*release)(void* context), void* context) {
+  finalize_calls& list = finalize_calls::get();
+  const std::lock_guard lock(list.guard);
   // Another hook uses ferry after this one has run. Kokkos takes no more hooks then, so new objects stay.
-  if (content_->is_finalized) return;
-  if (!content_->is_hooked) {
-    Kokkos::push_finalize_hook([] { get().finalize(); });
-    content_->is_hooked = true;
+  if (list.is_finalized) return;
+  if (!list.is_hooked) {
+    Kokkos::push_finalize_hook([] { finalize_calls::get().run(); });
+    list.is_hooked = true;
   }
-  content_->at_finalize.push_back({release, context});
+  list.calls.emplace_back(release, context);
 }
 
-void process_runtime::finalize() {
-  for (;;) {
-    content::release_call next{};
-    {
-      const std::lock_guard lock(content_->finalize_guard);
-      if (content_->at_finalize.empty()) {
-        content_->is_finalized = true;
-        return;
-      }
-      next = content_->at_finalize.back();
-      content_->at_finalize.pop_back();
-    }
-    next.release(next.context);
-  }
-}
-
-std::shared_ptr<void> process_runtime::place::get(std::shared_ptr<void> (*make)()) {
+std::shared_ptr<void> finalized_object::get(std::shared_ptr<void> (*make)()) {
   const std::lock_guard lock(guard_);
   if (object_ == nullptr) object_ = make();
-  if (!listed_ && Kokkos::is_initialized()) {
-    const auto release = [](void* context) { static_cast<place*>(context)->release(); };
-    process_runtime::get().call_at_finalize(release, this);
-    listed_ = true;
+  if (!registered_ && Kokkos::is_initialized()) {
+    call_at_finalize([](void* object) { static_cast<finalized_object*>(object)->release(); }, this);
+    registered_ = true;
   }
   return object_;
 }
 
-void process_runtime::place::release() noexcept {
+void finalized_object::release() noexcept {
   std::shared_ptr<void> last;  // destroyed after the lock is released
   const std::lock_guard lock(guard_);
   last.swap(object_);
-  listed_ = false;
+  registered_ = false;
 }
 
 namespace {
@@ -162,7 +128,13 @@ process_identity& process_identity::get() {
   return identity;
 }
 
-process_identity::process_identity() { ::pthread_atfork(nullptr, nullptr, &process_identity::begin_child); }
+process_identity::process_identity() {
+  ::pthread_atfork(nullptr, nullptr, [] {
+    process_identity& identity = get();
+    identity.generation_.fetch_add(1, std::memory_order_relaxed);
+    if (Kokkos::is_initialized()) identity.lost_kokkos_.store(true, std::memory_order_relaxed);
+  });
+}
 
 void process_identity::abandon(const void* object) noexcept {
   auto* const entry = new (std::nothrow) abandoned{object, abandoned_.load(std::memory_order_relaxed)};
@@ -170,16 +142,6 @@ void process_identity::abandon(const void* object) noexcept {
   while (!abandoned_.compare_exchange_weak(entry->next, entry)) {
   }
 }
-
-void process_identity::begin_child() noexcept {
-  process_identity& identity = get();
-  identity.generation_.fetch_add(1, std::memory_order_relaxed);
-  if (Kokkos::is_initialized()) identity.lost_kokkos_.store(true, std::memory_order_relaxed);
-}
-
-process_mark::process_mark() noexcept : generation_(process_identity::get().generation()) {}
-
-bool process_mark::is_here() const noexcept { return generation() == process_identity::get().generation(); }
 
 void refuse_child(std::string_view call, std::string_view owner, std::string_view advice) {
   throw invalid_argument(joined("ferry::", call, ": this process was forked from the one that ", owner,
@@ -195,18 +157,15 @@ std::unique_lock<std::mutex> lock_unless_lost(std::mutex& guard, process_mark& u
   return lock;
 }
 
-void refuse_without_kokkos(std::string_view subject) {
-  throw invalid_argument(
-      std::string(subject.starts_with("ferry") ? "" : "ferry::")
-          .append(subject)
-          .append(Kokkos::is_finalized() ? ": Kokkos has been finalized" : ": Kokkos is not initialized"));
+void require_kokkos(std::string_view subject) {
+  if (Kokkos::is_initialized()) return;
+  throw invalid_argument(joined(subject.starts_with("ferry") ? "" : "ferry::", subject, ": Kokkos ",
+                                Kokkos::is_finalized() ? "has been finalized" : "is not initialized"));
 }
 
 void refuse_lost_kokkos(std::string_view call) {
-  constexpr std::string_view prefix = "ferry::";
-  if (call.substr(0, prefix.size()) == prefix) call.remove_prefix(prefix.size());
   throw invalid_argument(joined(
-      prefix, call,
+      call.starts_with("ferry::") ? "" : "ferry::", call,
       ": this process was forked after Kokkos::initialize, so the threads and devices of Kokkos stay with the parent, and its kernels would wait for them for ever; fork before Kokkos::initialize, or start the process by exec (multiprocessing: 'spawn')"));
 }
 

@@ -22,8 +22,7 @@ std::shared_ptr<allocation<Space>> pooled_memory<Space>::allocate(std::string la
 }
 
 template <MemorySpace Space>
-void pooled_memory<Space>::end(std::shared_ptr<allocation<Space>> memory,
-                               const access_tracker& uses) noexcept {
+void pooled_memory<Space>::end(std::shared_ptr<allocation<Space>> memory, access_tracker& uses) noexcept {
   if (!process_identity::get().has_lost_kokkos()) tensor_pool<Space>::end(std::move(memory), uses);
 }
 

@@ -39,9 +39,6 @@ tool_kernel::~tool_kernel() {
   if (listened_) Kokkos::Tools::endParallelFor(id_);
 }
 
-tool_kernel::tool_kernel(const std::string& label)
-    : tool_kernel(Kokkos::DefaultHostExecutionSpace(), label) {}
-
 transfer_region::transfer_region(std::string_view target, const void* target_data, std::string_view source,
                                  const void* source_data, std::size_t bytes, std::string_view label,
                                  bool enabled)

@@ -17,12 +17,14 @@
 
 namespace ferry::optim {
 
+using ::ferry::detail::joined;
+
 void require_option(std::string_view rule, const char* option, double value, bool holds, const char* range) {
   if (holds && !ferry::detail::is_nan(value)) return;
   char text[32];
   const auto* end = std::to_chars(text, text + sizeof text, value).ptr;
-  throw invalid_argument("ferry::optim::" + std::string(rule) + ": " + option + " is " +
-                         std::string(static_cast<const char*>(text), end) + ", must be " + range);
+  throw invalid_argument(joined("ferry::optim::", rule, ": ", option, " is ",
+                                std::string(static_cast<const char*>(text), end), ", must be ", range));
 }
 
 void require_options(std::string_view rule, std::span<const option_range> options) {
@@ -52,24 +54,23 @@ const char* float_underflow(double value) {
 
 void require_float(std::string_view rule, const char* option, double value, const char* effect) {
   if (effect == nullptr) return;
-  const std::string range =
-      std::string("another number: it is ") + effect + " in float, in which the step is computed";
-  require_option(rule, option, value, false, range.c_str());
-}
-
-void require_in_float(std::string_view rule, std::initializer_list<option_value> options) {
-  for (const auto& option : options) {
-    require_float(rule, option.name, option.value, float_overflow(option.value));
-    require_float(rule, option.name, option.value, float_underflow(option.value));
-  }
+  require_option(
+      rule, option, value, false,
+      joined("another number: it is ", effect, " in float, in which the step is computed").c_str());
 }
 
 void require_options_in_float(std::string_view rule, std::span<const option_range> options) {
   for (const auto& option : options) {
-    if (option.in_float == float_range::exact) require_in_float(rule, {{option.name, option.value}});
-    if (option.in_float == float_range::may_vanish)
-      require_float(rule, option.name, option.value, float_overflow(option.value));
+    if (option.in_float == float_range::any) continue;
+    require_float(rule, option.name, option.value, float_overflow(option.value));
+    if (option.in_float == float_range::exact)
+      require_float(rule, option.name, option.value, float_underflow(option.value));
   }
+}
+
+void require_in_float(std::string_view rule, std::initializer_list<option_value> options) {
+  for (const auto& option : options)
+    require_options_in_float(rule, std::array{option_range{option.name, option.value, true, ""}});
 }
 
 loss_scale::loss_scale(const loss_scale_options& options) : options_(options), scale_(options.init_scale) {
@@ -136,6 +137,11 @@ double checked_count(std::string_view schedule, double step) {
 double checked_count(std::string_view schedule, schedule_step step) {
   return checked_count(schedule, static_cast<double>(step.count));
 }
+/// From lr to eta_min and back while `turn` goes from 0 to 2 pi.
+double on_cosine(double lr, double eta_min, double turn) {
+  return eta_min + (lr - eta_min) * (1.0 + std::cos(turn)) / 2.0;
+}
+constexpr double pi = 3.14159265358979323846;
 
 void require_positive(std::string_view schedule, const char* option, double value) {
   require_option(schedule, option, value, value > 0.0, "> 0");
@@ -168,9 +174,7 @@ double exponential_lr(double lr, schedule_step step, double gamma) {
 double cosine_annealing_lr(double lr, schedule_step step, std::int64_t t_max, double eta_min) {
   const double count = checked_count("cosine_annealing_lr", step);
   require_positive("cosine_annealing_lr", "t_max", static_cast<double>(t_max));
-  constexpr double pi = 3.14159265358979323846;
-  const double turn = pi * count / static_cast<double>(t_max);
-  return eta_min + (lr - eta_min) * (1.0 + std::cos(turn)) / 2.0;
+  return on_cosine(lr, eta_min, pi * count / static_cast<double>(t_max));
 }
 
 double cosine_annealing_warm_restarts(double lr, double step, std::int64_t t_0, std::int64_t t_mult,
@@ -184,8 +188,7 @@ double cosine_annealing_warm_restarts(double lr, double step, std::int64_t t_0, 
   } else {
     for (; since >= period; period *= static_cast<double>(t_mult)) since -= period;
   }
-  constexpr double pi = 3.14159265358979323846;
-  return eta_min + (lr - eta_min) * (1.0 + std::cos(pi * since / period)) / 2.0;
+  return on_cosine(lr, eta_min, pi * since / period);
 }
 
 double linear_lr(double lr, schedule_step step, double start_factor, double end_factor,
@@ -216,17 +219,17 @@ double polynomial_lr(double lr, schedule_step step, std::int64_t total_iters, do
 
 namespace ferry::detail {
 
-std::string_view listed_name(std::string_view names, std::size_t place, std::size_t count) {
+std::string_view listed_name(std::string_view names, std::size_t number, std::size_t count) {
   std::size_t listed = names.empty() ? 0 : 1;
   for (const char letter : names) listed += letter == ' ' ? 1 : 0;
   if (listed != count) return {};
-  for (; place != 0; --place) names.remove_prefix(names.find(' ') + 1);
+  for (; number != 0; --number) names.remove_prefix(names.find(' ') + 1);
   return names.substr(0, names.find(' '));
 }
 
-std::string option_name(std::string_view names, std::size_t place, std::size_t count) {
-  const std::string_view name = listed_name(names, place, count);
-  return name.empty() ? "option " + std::to_string(place) : std::string(name);
+std::string option_name(std::string_view names, std::size_t number, std::size_t count) {
+  const std::string_view name = listed_name(names, number, count);
+  return name.empty() ? "option " + std::to_string(number) : std::string(name);
 }
 
 }  // namespace ferry::detail

@@ -4,14 +4,13 @@
 
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
-#include <ferry/optim/detail/step_call.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -96,43 +95,33 @@ void coefficient_table::truncate(std::int64_t count) {
   count = std::max<std::int64_t>(0, count);
   if (size_ <= count) return;
   size_ = count;
-  cut_ = true;
+  capacity_ = 0;  // views may read the entries that went: others come into new memory
   if (on_device_ == nullptr) return;
   const std::lock_guard lock(on_device_->guard);
-  on_device_->sent = std::min(on_device_->sent, bytes_of(count));
+  on_device_->sent = std::min(on_device_->sent, static_cast<std::size_t>(count) * entry_bytes_);
 }
 
 std::shared_ptr<void> coefficient_table::clear() {
-  truncate(0);
   entries_ = nullptr;
   capacity_ = 0;
-  if (on_device_ == nullptr) return nullptr;
-  const std::lock_guard lock(on_device_->guard);
-  if (on_device_->memory == nullptr || on_device_->memory->size() <= kept_on_device) return nullptr;
-  return std::exchange(on_device_->memory, nullptr);
+  size_ = 0;
+  return std::exchange(on_device_, nullptr);
 }
 
 table_view coefficient_table::view(std::int64_t first, std::int64_t count) {
   if (on_device_ == nullptr) on_device_ = std::make_shared<device_copy>();
-  return {entries_, on_device_, bytes_of(count), first, count};
-}
-
-std::size_t coefficient_table::bytes_of(std::int64_t count) const {
-  return static_cast<std::size_t>(count) * entry_bytes_;
+  return {entries_, on_device_, static_cast<std::size_t>(count) * entry_bytes_, first, count};
 }
 
 std::byte* coefficient_table::add(std::size_t entry_bytes) {
   entry_bytes_ = entry_bytes;
-  const std::size_t bytes = bytes_of(size_);
-  if (bytes + entry_bytes > capacity_ || (cut_ && entries_.use_count() > 1)) {
+  const std::size_t bytes = static_cast<std::size_t>(size_) * entry_bytes;
+  if (bytes + entry_bytes > capacity_) {
     const std::size_t capacity = std::max(bytes + bytes / 2, 16 * entry_bytes);
     std::shared_ptr<std::byte[]> longer(new std::byte[capacity]);
     if (bytes != 0) std::memcpy(longer.get(), entries_.get(), bytes);
     entries_ = std::move(longer);
     capacity_ = capacity;
-    cut_ = false;
-  } else if (cut_) {
-    std::atomic_thread_fence(std::memory_order_acquire);  // the last view's owner has finished its reads
   }
   ++size_;
   return entries_.get() + bytes;

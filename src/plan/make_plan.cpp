@@ -34,7 +34,11 @@ struct plan_layout {
   /// The arrays, without the scratch memory of the sort. Throws invalid_argument for too many positions.
   static plan_layout of_arrays(std::int64_t positions, std::int64_t rows);
   /// Adds an array. Returns its offset.
-  std::size_t take(std::size_t size);
+  std::size_t take(std::size_t size) {
+    const std::size_t offset = bytes;
+    bytes += (size + 127) / 128 * 128;
+    return offset;
+  }
 };
 
 /// Scratch bytes of the sort: none if the backend compares all keys.
@@ -55,12 +59,6 @@ plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
         sort_scratch_bytes<Backend>(positions, layout.position_bits, layout.position_bits + layout.key_bits);
   layout.sort = layout.take(layout.sort_bytes);
   return layout;
-}
-
-std::size_t plan_layout::take(std::size_t size) {
-  const std::size_t offset = bytes;
-  bytes += (size + 127) / 128 * 128;
-  return offset;
 }
 
 plan_layout plan_layout::of_arrays(std::int64_t positions, std::int64_t rows) {
@@ -179,7 +177,7 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   call.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or write distinct rows with duplicates::assume_unique on path::direct");
 
-  auto plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()));
+  auto plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>());
   plan->positions = n;
   plan->rows = rows;
   plan->checked = request.reports;
@@ -221,17 +219,17 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
 
   // Indices that are copied to the device use the memory of segment_begin, which is written later.
   const void* const indices = request.enter(call, plan->segment_begin);
-  kernels::any_row_keys key_of{indices,
-                               static_cast<int>(request.index_bytes),
-                               request.signed_indices,
-                               request.bounds == bounds_kind::check,
-                               request.bounds == bounds_kind::clamp,
-                               request.bounds != bounds_kind::unchecked,
-                               rows,
-                               *plan->report,
-                               plan->row_of,
-                               layout.position_bits,
-                               long_found};
+  kernels::any_row_keys key_of{.indices = indices,
+                               .index_bytes = static_cast<int>(request.index_bytes),
+                               .is_signed = request.signed_indices,
+                               .reports = request.bounds == bounds_kind::check,
+                               .clamps = request.bounds == bounds_kind::clamp,
+                               .checks = request.bounds != bounds_kind::unchecked,
+                               .rows = rows,
+                               .report = *plan->report,
+                               .row_of = plan->row_of,
+                               .position_bits = layout.position_bits,
+                               .long_found = long_found};
   if (request.bounds == bounds_kind::of_user && n != 0) {
     // The rows are indices that bounds::skip reads.
     request.resolve(call, indices, *plan->report, plan->row_of);
@@ -240,16 +238,17 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
     key_of.is_signed = true;
   }
   plan->run_begin = array(layout.keys[1]);
-  kernels::place_segments segments{{keys, n, static_cast<std::uint64_t>(rows), layout.position_bits},
-                                   sorted_rows,
-                                   plan->order,
-                                   plan->unique_rows,
-                                   plan->segment_begin,
-                                   plan->run_begin,
-                                   plan->inverse,
-                                   plan->unique_count,
-                                   plan->run_count,
-                                   long_found};
+  kernels::place_segments segments{
+      .places = {keys, n, static_cast<std::uint64_t>(rows), layout.position_bits},
+      .sorted_rows = sorted_rows,
+      .order = plan->order,
+      .unique_rows = plan->unique_rows,
+      .segment_begin = plan->segment_begin,
+      .run_begin = plan->run_begin,
+      .inverse = plan->inverse,
+      .unique_count = plan->unique_count,
+      .run_count = plan->run_count,
+      .long_found = long_found};
   const sort_room scratch{keys, other_keys, &plan->report->findings->arrived, layout,
                           workspace + layout.sort};
   if (n == 0 || !place_in_one_launch(call, key_of, segments, scratch)) {

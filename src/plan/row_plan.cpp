@@ -75,33 +75,29 @@ bool overlap(const untyped_array& a, const untyped_array& b) {
   return shift < first.row || shift + second.row > first.step;
 }
 
-namespace {
+void refuse_overlap(const char* verb, const untyped_array& table, const untyped_array& batch) {
+  throw invalid_argument(joined("ferry::", verb, ": ", batch.note().describe(), " and ",
+                                table.note().describe(), " overlap in memory"));
+}
 
-void require_equal_widths(const char* verb, const untyped_array& table, const untyped_array& batch) {
+void require_sizes(const char* verb, const untyped_array& table, std::int64_t positions,
+                   const untyped_array& batch) {
+  if (batch.shape.rows() != positions)
+    throw invalid_argument(joined("ferry::", verb, ": ", counted(positions, "index was", "indices were"),
+                                  " given for the ", counted(batch.shape.rows(), "row", "rows"), " of ",
+                                  batch.note().describe()));
   if (batch.shape.width() != table.shape.width())
     throw invalid_argument(joined("ferry::", verb, ": rows of ", table.note().describe(), " have ",
                                   table.shape.width(), " elements, rows of ", batch.note().describe(),
                                   " have ", batch.shape.width()));
 }
 
-void require_no_overlap(const char* verb, const untyped_array& table, const untyped_array& batch) {
-  if (overlap(table, batch))
-    throw invalid_argument(joined("ferry::", verb, ": ", batch.note().describe(), " and ",
-                                  table.note().describe(), " overlap in memory"));
-}
-
-}  // namespace
-
 void require_shapes(const char* verb, const untyped_array& table, std::int64_t positions,
                     const untyped_array& batch) {
   require_dense_rows(verb, table);
   require_dense_rows(verb, batch);
-  if (batch.shape.rows() != positions)
-    throw invalid_argument(joined("ferry::", verb, ": ", counted(positions, "index was", "indices were"),
-                                  " given for the ", counted(batch.shape.rows(), "row", "rows"), " of ",
-                                  batch.note().describe()));
-  require_equal_widths(verb, table, batch);
-  require_no_overlap(verb, table, batch);
+  require_sizes(verb, table, positions, batch);
+  if (overlap(table, batch)) refuse_overlap(verb, table, batch);
 }
 
 void require_every_row(const char* verb, const untyped_array& table, const untyped_array& batch) {
@@ -110,8 +106,8 @@ void require_every_row(const char* verb, const untyped_array& table, const untyp
   if (batch.shape.rows() != table.shape.rows())
     throw invalid_argument(joined("ferry::", verb, ": without indices ", batch.note().describe(),
                                   " must have a row for each of ", table.note().describe()));
-  require_equal_widths(verb, table, batch);
-  require_no_overlap(verb, table, batch);
+  require_sizes(verb, table, table.shape.rows(), batch);
+  if (overlap(table, batch)) refuse_overlap(verb, table, batch);
 }
 
 void require_rank_one(const char* verb, const untyped_array& array, const char* role) {

@@ -3,10 +3,8 @@
 
 #include "../../backends/enabled.hpp"
 
-#include <ferry/memory/detail/atomic_file.hpp>
 #include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -169,7 +167,7 @@ std::string read_text(const std::string& path, std::string& why, bool& missing) 
     unreadable(S_ISDIR(status.st_mode) ? "it is a folder" : "it is no ordinary file");
     return text;
   }
-  const file_stream stream(std::fopen(path.c_str(), "rbe"));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(path.c_str(), "rbe"), &std::fclose);
   if (stream == nullptr) {
     unreadable(std::strerror(errno));
     return text;
@@ -260,26 +258,26 @@ struct process_profiles {
 template <ExecutionSpace Exec>
 std::shared_ptr<const known_profile> profile_holder<Exec>::get(const Exec& exec) {
   require_kokkos("ferry: the profile of the machine");  // has the number of threads
-  const auto home = until_finalize<process_profiles<Exec>>();
-  const std::lock_guard lock(home->guard);
-  auto& known = home->known[execution_backend<Exec>::device_of(exec)];
+  const auto profiles = until_finalize<process_profiles<Exec>>();
+  const std::lock_guard lock(profiles->guard);
+  auto& known = profiles->known[execution_backend<Exec>::device_of(exec)];
   if (known == nullptr) known = std::make_shared<const known_profile>(load_profile(exec));
   return known;
 }
 
 template <ExecutionSpace Exec>
 void profile_holder<Exec>::set(const Exec& exec, known_profile known) {
-  const auto home = until_finalize<process_profiles<Exec>>();
+  const auto profiles = until_finalize<process_profiles<Exec>>();
   auto entry = std::make_shared<const known_profile>(std::move(known));
-  const std::lock_guard lock(home->guard);
-  home->known[execution_backend<Exec>::device_of(exec)] = std::move(entry);
+  const std::lock_guard lock(profiles->guard);
+  profiles->known[execution_backend<Exec>::device_of(exec)] = std::move(entry);
 }
 
 template <ExecutionSpace Exec>
 void profile_holder<Exec>::forget() {
-  const auto home = until_finalize<process_profiles<Exec>>();
-  const std::lock_guard lock(home->guard);
-  home->known.clear();
+  const auto profiles = until_finalize<process_profiles<Exec>>();
+  const std::lock_guard lock(profiles->guard);
+  profiles->known.clear();
 }
 
 void require_usable(const machine_profile& profile) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/rows/copy.hpp>
 
+#include "../../backends/enabled.hpp"
+
 #include <ferry/error.hpp>
 #include <ferry/rows/detail/copy_box.hpp>
+#include <ferry/rows/detail/copy_staged.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -100,15 +103,15 @@ copy_box copy_box::joined(std::int64_t units) const {
 }
 
 std::pair<std::int64_t, std::int64_t> copy_box::offsets(std::int64_t position, int end) const {
-  std::int64_t target_place = 0, source_place = 0;
+  std::int64_t target_offset = 0, source_offset = 0;
   for (int d = end - 1; d >= 0; --d) {
     const auto dimension = static_cast<std::size_t>(d);
     const std::int64_t index = position % extents[dimension];
     position /= extents[dimension];
-    target_place += index * target[dimension];
-    source_place += index * source[dimension];
+    target_offset += index * target[dimension];
+    source_offset += index * source[dimension];
   }
-  return {target_place, source_place};
+  return {target_offset, source_offset};
 }
 
 void copy_box::exchange(std::size_t a, std::size_t b) {
@@ -141,5 +144,36 @@ copy_box box_of(const array_shape& source, const array_shape& target) {
   if (box.rank == 0) box.append(1, 1, 1);
   return box;
 }
+
+template <class Unit, class Exec>
+void move_units(const Exec& exec, const std::string& label, void* target, const void* source,
+                const copy_box& box, [[maybe_unused]] bool past_caches) {
+  auto* const target_units = static_cast<Unit*>(target);
+  const auto* const source_units = static_cast<const Unit*>(source);
+  if constexpr (is_host_exec<Exec>) {
+    launch_box_on_host(exec, label, target_units, source_units, box, past_caches);
+  } else {
+    using wide = kernels::opaque16;
+    constexpr auto units = static_cast<std::int64_t>(sizeof(wide) / sizeof(Unit));
+    if (box.joins(units) && is_aligned(target_units, sizeof(wide)) && is_aligned(source_units, sizeof(wide)))
+      launch_box_on_device(exec, label, static_cast<wide*>(target), static_cast<const wide*>(source),
+                           box.joined(units).ordered(copy_box::side::target));
+    else
+      launch_box_on_device(exec, label, target_units, source_units, box);
+  }
+}
+
+#define FERRY_MOVE_UNITS(UNIT, EXEC)                                                                         \
+  template void move_units<kernels::opaque<UNIT>, EXEC>(const EXEC&, const std::string&, void*, const void*, \
+                                                        const copy_box&, bool);
+#define FERRY_MOVE_ON(EXEC) \
+  FERRY_MOVE_UNITS(1, EXEC) \
+  FERRY_MOVE_UNITS(2, EXEC) \
+  FERRY_MOVE_UNITS(4, EXEC) \
+  FERRY_MOVE_UNITS(8, EXEC)
+FERRY_FOR_EXECUTION_SPACES(FERRY_MOVE_ON)
+FERRY_MOVE_ON(caller_thread)
+#undef FERRY_MOVE_ON
+#undef FERRY_MOVE_UNITS
 
 }  // namespace ferry::detail

@@ -270,33 +270,29 @@ void move_row_bytes(const Exec& exec, const std::string& label, const row_shape&
 }
 
 engine_copies list_copies(const row_shape& shape, std::span<const kernels::table_pair> tables,
-                          const std::int64_t* source_rows, const std::int64_t* target_rows,
-                          std::int64_t count) {
+                          const kernels::row_pairs& pairs, std::int64_t count) {
   copy_box box = shape.box;
   if (!box.has_runs()) box.append(1, 1, 1);
   const std::int64_t run = box.inner(), pieces = run == 0 ? 0 : box.size() / run;
   engine_copies copies;
-  for (const kernels::table_pair& table : tables)
-    for (std::int64_t k = 0; k < count; ++k) {
-      if (source_rows[k] < 0 || target_rows[k] < 0) continue;
-      const auto* const source =
-          static_cast<const std::byte*>(table.source) + source_rows[k] * shape.source_stride;
-      auto* const target = static_cast<std::byte*>(table.target) + target_rows[k] * shape.target_stride;
-      for (std::int64_t p = 0; p < pieces; ++p) {
-        const auto [target_offset, source_offset] = box.offsets(p, box.rank - 1);
-        if (!copies.bytes.empty()) {
-          const std::size_t last = copies.bytes.back();
-          if (static_cast<std::byte*>(copies.targets.back()) + last == target + target_offset &&
-              static_cast<const std::byte*>(copies.sources.back()) + last == source + source_offset) {
-            copies.bytes.back() += static_cast<std::size_t>(run);
-            continue;
-          }
+  for_each_pair(shape, tables, pairs, count, [&](std::byte* target_row, const std::byte* source_row) {
+    for (std::int64_t p = 0; p < pieces; ++p) {
+      const auto [target_offset, source_offset] = box.offsets(p, box.rank - 1);
+      std::byte* const target = target_row + target_offset;
+      const std::byte* const source = source_row + source_offset;
+      if (!copies.bytes.empty()) {
+        const std::size_t last = copies.bytes.back();
+        if (static_cast<std::byte*>(copies.targets.back()) + last == target &&
+            static_cast<const std::byte*>(copies.sources.back()) + last == source) {
+          copies.bytes.back() += static_cast<std::size_t>(run);
+          continue;
         }
-        copies.targets.push_back(target + target_offset);
-        copies.sources.push_back(source + source_offset);
-        copies.bytes.push_back(static_cast<std::size_t>(run));
       }
+      copies.targets.push_back(target);
+      copies.sources.push_back(source);
+      copies.bytes.push_back(static_cast<std::size_t>(run));
     }
+  });
   return copies;
 }
 

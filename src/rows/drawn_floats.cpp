@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/rows/detail/drawn_floats.hpp>
 
-#include <ferry/memory/detail/without.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/tensor/detail/random.hpp>
 
 #include <algorithm>

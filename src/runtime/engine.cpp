@@ -21,41 +21,13 @@ void wait_ignoring_errors(ticket_state& work) noexcept {
 
 }  // namespace
 
-void graph_resources::put(std::shared_ptr<void>* dropped) noexcept {
-  try {
-    const std::lock_guard lock(guard_);
-    if (open_) {
-      content_.push_back(std::move(*dropped));
-      delete dropped;
-      filled_.store(true, std::memory_order_relaxed);
-    }
-  } catch (...) {  // no memory for the list: leaked, because this thread must not free it
-  }
-}
-
-std::vector<std::shared_ptr<void>> graph_resources::empty() noexcept {
-  std::vector<std::shared_ptr<void>> resources;
-  const std::lock_guard lock(guard_);
-  filled_.store(false, std::memory_order_relaxed);
-  resources.swap(content_);
-  return resources;
-}
-
-std::vector<std::shared_ptr<void>> graph_resources::close() noexcept {
-  {
-    const std::lock_guard lock(guard_);
-    open_ = false;
-  }
-  return empty();
-}
-
 void engine::close() noexcept {
   hear_captured(0, nullptr, true);
   while (captured_ != nullptr) ticket_state_return{}(std::exchange(captured_, captured_->next));
   for (const auto& list : detached_)
     for (auto* work = list.first; work != nullptr; work = work->next) wait_ignoring_errors(*work);
   drop_all([](ticket_state&) { return true; });
-  const auto dropped = drop_box_->close();
+  for (std::shared_ptr<void>* const last : dropped_->close()) delete last;
   for (const auto& instance : instances_)
     if (const auto alive = instance.lock()) alive->drop();
 }
@@ -77,7 +49,13 @@ std::exception_ptr engine::take_finding(instance_id who, stream_handle stream) n
 }
 
 void engine::keep(ticket_state_handle work) noexcept {
-  if (work->mark) return keep_captured(std::move(work));
+  if (work->mark) {
+    const std::lock_guard lock(captured_guard_);
+    work->next = captured_;
+    captured_ = work.release();
+    keeps_captured_.store(true, std::memory_order_relaxed);
+    return;
+  }
   {
     const std::lock_guard lock(guard_);
     if (detached_tickets* const list = detached_of(work->who)) {
@@ -94,7 +72,10 @@ void engine::keep(ticket_state_handle work) noexcept {
 }
 
 void engine::reap() {
-  if (drop_box_->is_filled()) static_cast<void>(drop_box_->empty());
+  while (std::shared_ptr<void>* const last = dropped_->take()) {
+    dropped_->forget(1);
+    delete last;
+  }
   if (keeps_work_.load(std::memory_order_relaxed)) drop_all(&work_has_ended);
 }
 
@@ -107,13 +88,6 @@ engine::detached_tickets* engine::detached_of(instance_id who) noexcept {
   } catch (...) {
     return nullptr;
   }
-}
-
-void engine::keep_captured(ticket_state_handle verb) noexcept {
-  const std::lock_guard lock(captured_guard_);
-  verb->next = captured_;
-  captured_ = verb.release();
-  keeps_captured_.store(true, std::memory_order_relaxed);
 }
 
 void engine::hear_captured(instance_id who, stream_handle stream, bool everyone) noexcept {

@@ -19,17 +19,18 @@ text_piece number(std::uint64_t bits, bool is_signed) {
 std::exception_ptr nonfinite_error(const index_report& report, const std::string& verb,
                                    const std::string& tables, const array_note& values, std::int64_t width) {
   const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
-  const auto place = report.first_value / nonfinite_value::kinds;
+  const auto index = report.first_value / nonfinite_value::kinds;
   return std::make_exception_ptr(invalid_argument(joined(
       "ferry::", verb, ": ", report.nonfinite, " of the elements of ", values.describe(), " for rows of ",
       tables, " are infinite or not a number, which nonfinite::reject forbids; the first is ",
-      nonfinite_value::names[report.first_value % nonfinite_value::kinds], " in column ", place % wide,
-      " at position ", place / wide)));
+      nonfinite_value::names[report.first_value % nonfinite_value::kinds], " in column ", index % wide,
+      " at position ", index / wide)));
 }
 
-/// The error of a report on pairs of rows. The number of a bag is that of the side, and tells of the sign.
+/// The error of a report on pairs of rows. The number of a bag is that of the side, and has the sign.
 std::exception_ptr pairing_error(const index_report& report, const std::string& verb,
-                                 const table_notes& sides, std::int64_t positions, bool signed_indices) {
+                                 const table_descriptions& sides, std::int64_t positions,
+                                 bool signed_indices) {
   if (report.out_of_range == 0)
     return found_error(report, verb, sides.tables[0], {}, 0, positions, signed_indices);
   const auto side = static_cast<std::size_t>(report.first_bag & 1);
@@ -79,6 +80,11 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
         joined("ferry::", verb, ": ", report.out_of_range, " of ", positions, " indices are outside of ",
                table_text, "; the first is index ", index, " at position ", report.first_position)));
   }
+  if (report.overflows != 0)
+    return std::make_exception_ptr(invalid_argument(
+        joined("ferry::", verb, ": the batch has more different rows of ", table_text, " than slots in ",
+               counted(report.overflows, "group", "groups"),
+               " of its cache; the first is group ", report.first_group, ". overflow::spill leaves rows out")));
   if (report.duplicates == 0 && report.nonfinite != 0)
     return nonfinite_error(report, verb, table_text, values, width);
   return std::make_exception_ptr(invalid_argument(joined(
@@ -87,8 +93,9 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
       " named more than once, which duplicates::reject forbids; the lowest is row ", report.first_row)));
 }
 
-std::exception_ptr found_error(const index_report& report, const std::string& verb, const table_notes& list,
-                               const array_note& values, std::int64_t positions, bool signed_indices) {
+std::exception_ptr found_error(const index_report& report, const std::string& verb,
+                               const table_descriptions& list, const array_note& values,
+                               std::int64_t positions, bool signed_indices) {
   if (list.bags == 0) return pairing_error(report, verb, list, positions, signed_indices);
   if (report.out_of_range == 0) {
     std::int64_t width = 1;
@@ -98,9 +105,9 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   const auto bags = static_cast<std::uint64_t>(list.bags);
   const bool is_offset = report.bad_bags != 0;
   // An offset is where a bag begins, but for the last one.
-  const std::uint64_t place = is_offset ? report.first_offset : report.first_bag;
-  const bool is_last = place == bags * list.tables.size();
-  const std::uint64_t bag = is_last ? place - 1 : place;
+  const std::uint64_t index = is_offset ? report.first_offset : report.first_bag;
+  const bool is_last = index == bags * list.tables.size();
+  const std::uint64_t bag = is_last ? index - 1 : index;
   const std::string table = list.tables[static_cast<std::size_t>(bag / bags)].describe();
   if (is_offset)
     return std::make_exception_ptr(out_of_range(joined(
@@ -127,17 +134,13 @@ void print_unheard(const std::exception_ptr& lost) noexcept {
 void unheard_findings::add(instance_id who, const std::exception_ptr& error) noexcept {
   try {
     const std::lock_guard lock(guard_);
-    if (list_.size() < most) {
-      list_.push_back({who, error});
-      filled_.store(true, std::memory_order_release);
-      return;
-    }
+    if (list_.size() < max_findings) return list_.push_back({who, error});
   } catch (...) {  // no memory for the list
   }
   print_unheard(error);
 }
 
-std::exception_ptr unheard_findings::take_one(instance_id who) noexcept {
+std::exception_ptr unheard_findings::take(instance_id who) noexcept {
   std::exception_ptr error;
   const std::lock_guard lock(guard_);
   std::erase_if(list_, [&](entry& finding) {
@@ -145,7 +148,6 @@ std::exception_ptr unheard_findings::take_one(instance_id who) noexcept {
     error = std::move(finding.error);
     return true;
   });
-  filled_.store(!list_.empty(), std::memory_order_release);
   return error;
 }
 

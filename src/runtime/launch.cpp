@@ -7,7 +7,6 @@
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/runtime/transfer_statistics.hpp>
 
@@ -63,29 +62,25 @@ detail::transfer_counters& detail::transfer_counters::get() {
 }
 
 std::vector<transfer_count> transfer_statistics() {
-  using counters = detail::transfer_counters;
+  using list = detail::transfer_counters;
   std::vector<transfer_count> counts;
-  for (std::size_t source = 0; source < counters::places; ++source)
-    for (std::size_t target = 0; target < counters::places; ++target)
-      for (std::size_t path = 0; path < counters::places; ++path) {
-        const detail::transfer_counter& counter = counters::get().counters[source][target][path];
-        const std::uint64_t calls = counter.calls.load(std::memory_order_relaxed);
-        if (calls == 0) continue;
-        counts.push_back({counters::spaces[source], counters::spaces[target], counters::paths[path], calls,
-                          counter.bytes.load(std::memory_order_relaxed),
-                          counter.zero_copy_bytes.load(std::memory_order_relaxed)});
-      }
+  std::size_t number = 0;
+  for (const auto& counter : list::get().counters) {
+    const std::size_t path = number % list::names, pair = number / list::names;
+    ++number;
+    const std::uint64_t calls = counter.calls.load(std::memory_order_relaxed);
+    if (calls == 0) continue;
+    counts.push_back({list::spaces[pair / list::names], list::spaces[pair % list::names], list::paths[path],
+                      calls, counter.bytes.load(std::memory_order_relaxed),
+                      counter.zero_copy_bytes.load(std::memory_order_relaxed)});
+  }
   return counts;
 }
 
 void reset_transfer_statistics() {
-  for (auto& by_target : detail::transfer_counters::get().counters)
-    for (auto& by_path : by_target)
-      for (auto& counter : by_path) {
-        counter.calls.store(0, std::memory_order_relaxed);
-        counter.bytes.store(0, std::memory_order_relaxed);
-        counter.zero_copy_bytes.store(0, std::memory_order_relaxed);
-      }
+  for (auto& counter : detail::transfer_counters::get().counters)
+    for (auto* count : {&counter.calls, &counter.bytes, &counter.zero_copy_bytes})
+      count->store(0, std::memory_order_relaxed);
 }
 
 }  // namespace ferry

@@ -3,11 +3,11 @@
 
 #include <ferry/error.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <utility>
 
 namespace ferry::detail {
 
@@ -28,30 +28,24 @@ std::shared_ptr<void> take_for_verb(const char* verb, const Take& take) {
   }
 }
 
-/// Tells Kokkos Tools the table and the rows that a call names, as an event in the region of the call.
+/// Reports to Kokkos Tools the table and the rows of a call, as an event in the region of the call.
 [[gnu::cold]] void mark_rows(const untyped_array& table, std::int64_t positions, bool has_plan) {
   Kokkos::Tools::markEvent(std::string(table.shape.label.view()) + ": " + std::to_string(positions) +
                            (has_plan ? " positions of a plan, " : " positions, ") +
                            std::to_string(table.shape.rows()) + " rows");
 }
 
-/// States of ended work return first: the pool of a steady loop then holds as many as are in flight.
-ticket_state_handle take_state(engine& home, bool capturing) {
-  if (!capturing) home.reap();
-  return home.take_ticket_state();
-}
-
 }  // namespace
 
-verb_call::verb_call(const void* exec, const char* verb, std::shared_ptr<engine> home, bool capturing,
+verb_call::verb_call(const void* exec, const char* verb, std::shared_ptr<engine> owner, bool capturing,
                      instance_id id, stream_handle stream)
     : region_("ferry::", verb, !capturing),
       exec_(exec),
       verb_(verb),
       capturing_(capturing),
       id_(id),
-      engine_(std::move(home)),
-      state_(take_state(*engine_, capturing)) {
+      engine_(std::move(owner)),
+      state_(engine_->take_ticket_state(capturing)) {
   state_->stream = stream;
   if (!capturing_) end_ = engine_->take_event(exec_);
 }
@@ -90,7 +84,7 @@ std::shared_ptr<void> verb_call::block(std::size_t bytes) {
 }
 
 void verb_call::use_block(const std::shared_ptr<void>& lease) {
-  state_->add_use(lease, capturing_ ? nullptr : loan_of(lease), true);
+  state_->add_use(lease, capturing_ ? nullptr : block_of_lease(lease), true);
 }
 
 void* verb_call::pinned_bytes(std::size_t bytes) {
@@ -104,7 +98,7 @@ void* verb_call::hold(std::shared_ptr<void> resource) {
 
 void* verb_call::take_side_stream() {
   if (side_stream_ == nullptr) {
-    side_stream_ = engine_->side_stream(exec_);
+    side_stream_ = engine_->side_stream_of(exec_);
     hold(side_stream_);
   }
   return side_stream_.get();
@@ -124,9 +118,12 @@ report_writer verb_call::host_report() {
 }
 
 void verb_call::use(const std::shared_ptr<plan_storage>& store, bool reports) {
-  if (!engine_->is_host()) require_plan_device(verb_, engine_->device(), *store);
+  if (!engine_->is_host() && !store->on_host && store->device != engine_->device())
+    throw invalid_argument(joined("ferry::", verb_, ": the plan was made on device ", store->device,
+                                  ", but the instance is of device ", engine_->device(),
+                                  "; make a plan with the instance"));
   if (reports) state_->sources.use(*store);
-  if (store->values_note.rank != 0) state_->sources.values = store->values_note;
+  if (store->values_description.rank != 0) state_->sources.values = store->values_description;
   has_plan_ = true;
   state_->add_use(store, nullptr, false);
   if (store->memory != nullptr) use_block(store->memory);
@@ -137,19 +134,16 @@ void verb_call::use(const std::shared_ptr<plan_storage>& store, bool reports) {
     engine_->wait_for(exec_, *store->completion);
 }
 
-void verb_call::note_indices(const untyped_array& table, std::int64_t positions, bool signed_indices) {
+ticket verb_call::finish(const untyped_array& table, std::int64_t positions, bool signed_indices) {
+  if (region_.is_recording()) mark_rows(table, positions, has_plan_);
   finding_sources& sources = state_->sources;
+  if (report_ == nullptr && !sources.host && sources.plan == nullptr) return finish();
   state_->find_error = engine_->find_error();
   sources.device = std::move(report_);
   sources.table = table.note();
   sources.width = table.shape.width();
   sources.positions = positions;
   sources.signed_indices = signed_indices;
-}
-
-ticket verb_call::finish(const untyped_array& table, std::int64_t positions, bool signed_indices) {
-  if (region_.is_recording()) mark_rows(table, positions, has_plan_);
-  if (checks_indices()) note_indices(table, positions, signed_indices);
   return finish();
 }
 
@@ -162,13 +156,13 @@ ticket verb_call::finish() {
     engine_->give_to_graph(exec_, verb_, *state_);
   } else {
     if (on_host) {
-      completion_ = engine_->record_on(exec_);  // blocks, and notes nothing
-      state_->note_end(completion_, id_);
+      completion_ = engine_->record_on(exec_);  // blocks, and records nothing
+      state_->record_end(completion_, id_);
     } else {
       const auto order = engine_->lock_order();
       engine_->record_at(exec_, *end_);
       completion_ = end_;
-      state_->note_end(completion_, id_);
+      state_->record_end(completion_, id_);
     }
     state_->completion = completion_;
   }
@@ -209,7 +203,7 @@ void verb_call::require_device_of(const untyped_array& array) const {
 void verb_call::follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {
   if (accesses == nullptr) return;
   if (capturing_) {
-    if (writes) accesses->note_untracked_use();  // each launch of the graph writes
+    if (writes) accesses->record_untracked_use();  // each launch of the graph writes
   } else if (engine_->is_host()) {
     writes ? accesses->wait_for_all() : accesses->wait_for_writes();
   } else {
@@ -240,57 +234,45 @@ void refuse_array_device(std::string_view verb, const array_note& array, int dev
       instance, "; give the verb an instance of that device, or copy the array with ferry::copy"));
 }
 
-void require_plan_device(std::string_view verb, int device, const plan_storage& plan) {
-  if (plan.device == device || plan.on_host) return;
-  throw invalid_argument(std::string("ferry::").append(verb) + ": the plan was made on device " +
-                         std::to_string(plan.device) + ", but the instance is of device " +
-                         std::to_string(device) + "; make a plan with the instance");
-}
-
 namespace {
 
-/// The calls that begin at the next before_writing() of this thread.
-struct waiting_calls {
-  int first;
-  int last;
-  function_ref<void(int)> verb;
-  waiting_calls* outer;  ///< begin after these
-  bool begun = false;
-};
+class waiting_calls;
 thread_local waiting_calls* waiting = nullptr;
 
-void begin(waiting_calls& calls) {
-  calls.begun = true;
-  waiting = calls.outer;
-  write_jointly(calls.first, calls.last, calls.verb);
-}
-
-/// Ends the wait of calls that an exception passes.
-class wait_of {
+/// The calls that begin at the next before_writing() of this thread, within their lifetime.
+class waiting_calls {
  public:
-  explicit wait_of(waiting_calls& calls) : calls_(calls) { waiting = &calls; }
-  ~wait_of() {
-    if (!calls_.begun) waiting = calls_.outer;
+  waiting_calls(int first, int last, function_ref<void(int)> verb)
+      : first_(first), last_(last), verb_(verb), outer_(std::exchange(waiting, this)) {}
+  waiting_calls(const waiting_calls&) = delete;
+  waiting_calls& operator=(const waiting_calls&) = delete;
+  ~waiting_calls() {
+    if (!begun_) waiting = outer_;
   }
-  wait_of(const wait_of&) = delete;
-  wait_of& operator=(const wait_of&) = delete;
+  void begin() {
+    if (std::exchange(begun_, true)) return;
+    waiting = outer_;
+    write_jointly(first_, last_, verb_);
+  }
 
  private:
-  const waiting_calls& calls_;
+  int first_, last_;
+  function_ref<void(int)> verb_;
+  waiting_calls* outer_;  ///< begin after these
+  bool begun_ = false;
 };
 
 }  // namespace
 
 void write_jointly(int first, int last, function_ref<void(int)> verb) {
   if (first == last) return before_writing();
-  waiting_calls rest{first + 1, last, verb, waiting};
-  const wait_of wait(rest);
+  waiting_calls later_calls(first + 1, last, verb);
   verb(first);
-  if (!rest.begun) begin(rest);  // the verb had nothing to write
+  later_calls.begin();  // if the verb had nothing to write
 }
 
 void before_writing() {
-  if (waiting != nullptr) begin(*waiting);
+  if (waiting != nullptr) waiting->begin();
 }
 
 }  // namespace ferry::detail

@@ -2,67 +2,134 @@
 // The engine of each execution space that Kokkos has.
 #include "../../backends/enabled.hpp"
 #include "../memory/block_cache.hpp"
-#include "report_pool.hpp"
 
+#include <ferry/memory/detail/allocation.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/event_pool.hpp>
 #include <ferry/runtime/detail/findings.hpp>
+#include <ferry/runtime/detail/report.hpp>
 
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace ferry::detail {
 
-/// The instance of a captured verb, which its ticket queries for progress until the engine is destroyed.
-template <class Exec>
-class captured_instance final : public kept_instance {
- public:
-  explicit captured_instance(const Exec& exec) : exec_(exec) {}
-  void drop() noexcept override {
-    const std::lock_guard lock(guard_);
-    exec_.reset();
-  }
-  /// The end of the work enqueued so far; null after Kokkos::finalize, when all work has ended.
-  event_handle mark(engine& home, const char* verb) {
-    const std::lock_guard lock(guard_);
-    if (!exec_) return nullptr;
-    if (execution_backend<Exec>::capturing(*exec_))
-      throw invalid_argument(
-          "ferry::" + std::string(verb) +
-          ": the verb is still being captured into a graph, so there is nothing to wait for; end the capture and launch the graph first");
-    return home.record(*exec_);
-  }
-
- private:
-  std::mutex guard_;
-  std::optional<Exec> exec_;
-};
-
 /// Ends a captured verb. The graph owns what its kernels use for as long as it can be launched. It releases
 /// that in a thread that may not call the device's functions. The ticket shares the ownership.
 template <class Exec>
-[[gnu::cold]] void give_to_graph(const Exec& exec, const char* verb, const std::shared_ptr<engine>& home,
+[[gnu::cold]] void give_to_graph(const Exec& exec, const char* verb, const std::shared_ptr<engine>& owner,
                                  ticket_state& state) {
-  auto instance = std::make_shared<captured_instance<Exec>>(exec);
-  home->watch(instance);
-  state.mark = [home = std::weak_ptr(home), instance = std::move(instance), verb]() -> event_handle {
-    const auto alive = home.lock();
-    return alive == nullptr ? nullptr : instance->mark(*alive, verb);
+  auto holder = std::make_shared<device_instance<Exec>>(exec);
+  owner->watch(holder);
+  state.mark = [owner = std::weak_ptr(owner), holder = std::move(holder), verb]() -> event_handle {
+    const auto alive = owner.lock();
+    if (alive == nullptr) return nullptr;  // Kokkos was finalized: all work has ended
+    const Exec instance = holder->get();
+    if (execution_backend<Exec>::capturing(instance))
+      throw invalid_argument(
+          "ferry::" + std::string(verb) +
+          ": the verb is still being captured into a graph, so there is nothing to wait for; end the capture and launch the graph first");
+    return alive->record(instance);
   };
   if (state.resources.empty() && state.uses.empty()) return;
   auto content = std::make_shared<std::vector<std::shared_ptr<void>>>(state.resources);
   for (const auto& use : state.uses) content->push_back(use.owner);
-  const auto last = [box = home->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
+  owner->dropped()->expect(1);
+  const auto last = [dropped = owner->dropped()](std::shared_ptr<void>* bundle) noexcept {
+    dropped->put(std::move(bundle));
+  };
   execution_backend<Exec>::retain(exec,
                                   std::shared_ptr<void>(new std::shared_ptr<void>(std::move(content)), last));
 }
+
+/// Resets the first `bytes` bytes of a report.
+template <class Exec>
+void clean_bytes(const report_writer& report, std::size_t bytes) {
+  if (!report.is_raised()) return;
+  const index_report nothing{};
+  execution_backend<Exec>::write(report.findings, &nothing, bytes);
+  *static_cast<volatile unsigned int*>(report.raised) = 0u;
+}
+
+template <ExecutionSpace Exec>
+index_report read_report(const report_writer& report) {
+  index_report findings;
+  if (report.is_raised()) execution_backend<Exec>::read(&findings, report.findings, sizeof findings);
+  return findings;
+}
+
+/// Resets what was found, and not the counts that kernels reset themselves: a graph may run them again.
+template <ExecutionSpace Exec>
+void clean_report(const report_writer& report) {
+  clean_bytes<Exec>(report, offsetof(index_report, lock));
+}
+
+/// A pool of clean index reports for the verbs. A raised report is cleaned when its lease returns.
+template <class Exec>
+class report_pool {
+  using backend = execution_backend<Exec>;
+  /// More reports than a device's queue holds kernels (about a thousand), so a host that runs ahead of the
+  /// device makes the pool grow once at most.
+  static constexpr std::size_t batch_size = 1024;
+  struct batch {
+    allocation<typename backend::scratch_space> findings;
+    allocation<pinned_space> raised;
+    report_writer slots[batch_size];
+  };
+  /// Shared with the leases, which may outlive the pool.
+  struct state {
+    free_list<report_writer*> idle;
+    std::mutex guard;
+    std::vector<std::unique_ptr<batch>> batches;
+  };
+
+ public:
+  explicit report_pool(int device) : device_(device) {}
+
+  [[nodiscard]] std::shared_ptr<report_writer> take() {
+    report_writer* slots = nullptr;
+    report_writer* const slot = state_->idle.take_or_make(batch_size, [&] {
+      if (slots == nullptr) slots = add_batch();
+      return slots++;
+    });
+    const auto give_back = [owner = state_](report_writer* lent) noexcept {
+      try {
+        clean_bytes<Exec>(*lent, sizeof(index_report));
+        owner->idle.put(std::move(lent));
+      } catch (...) {
+        // The device failed; those who waited have the error. This report is not used again.
+      }
+    };
+    return {slot, give_back, node_allocator<report_writer>()};
+  }
+
+ private:
+  /// Allocates without the lock, because a user's allocation observer may call verbs.
+  [[gnu::cold]] report_writer* add_batch() {
+    std::unique_ptr<batch> fresh(new batch);
+    fresh->findings = {"reports", batch_size * sizeof(index_report), device_};
+    fresh->raised = {"reports::raised", batch_size * sizeof(unsigned int)};
+    const std::vector<index_report> clean(batch_size);
+    backend::write(fresh->findings.data(), clean.data(), batch_size * sizeof(index_report));
+    auto* flags = static_cast<unsigned int*>(fresh->raised.data());
+    for (std::size_t i = 0; i < batch_size; ++i) {
+      flags[i] = 0u;
+      fresh->slots[i] = {static_cast<index_report*>(fresh->findings.data()) + i, flags + i};
+    }
+    const std::lock_guard lock(state_->guard);
+    return state_->batches.emplace_back(std::move(fresh))->slots;
+  }
+
+  int device_;
+  std::shared_ptr<state> state_ = std::make_shared<state>();
+};
 
 /// Makes a verb's error, null for none. The most severe finding comes first. Calls rollback::skip instead for
 /// values that are not finite, if the verb has one.
@@ -87,6 +154,7 @@ std::exception_ptr error_of_kernels(ticket_state& state) {
   if (by_plan.out_of_range != 0) return error_of(by_plan, sources.signed_plan);
   if (by_device.out_of_range != 0) return error_of(by_device, sources.signed_indices);
   if (by_host.duplicates != 0) return error_of(by_host, sources.signed_indices);
+  if (by_device.overflows != 0) return error_of(by_device, sources.signed_indices);
   if (by_device.duplicates != 0) return error_of(by_device, sources.signed_indices);
   const index_report& last = by_host.nonfinite != 0 ? by_host : by_device;
   if (last.nonfinite == 0) return nullptr;
@@ -136,51 +204,56 @@ class space_engine final : public engine {
     if constexpr (!is_host_exec<Exec>)  // host instances are never captured
       detail::give_to_graph(typed(exec), verb, engine::get_on<Exec>(device()), state);
   }
-  std::shared_ptr<void> side_stream(const void* exec) override {
+  std::shared_ptr<void> side_stream_of(const void* exec) override {
     const typename backend::capture_pause pause(true);  // an instance allocates
-    return side_streams().take(typed(exec));
+    Exec* const stream = idle_streams_->take_or_make(1, [&] { return make_stream(exec); });
+    const auto give_back = [idle = idle_streams_](Exec* dropped) noexcept { idle->put(std::move(dropped)); };
+    return std::shared_ptr<Exec>(stream, give_back, node_allocator<Exec>());
   }
   error_maker find_error() const override { return &error_of_kernels<Exec>; }
 
  private:
   static const Exec& typed(const void* exec) { return *static_cast<const Exec*>(exec); }
 
-  const void* instance() override {
-    const std::lock_guard lock(instance_guard_);
-    if (instance_ == nullptr)
-      instance_ = std::make_shared<Exec>(backend::template instance_on<Exec>(device()));
-    return instance_.get();
+  Exec* make_stream(const void* exec) {
+    std::unique_ptr<Exec> fresh;
+    if (exec == nullptr) {
+      fresh = std::make_unique<Exec>(backend::template instance_on<Exec>(device()));
+    } else {
+      [[maybe_unused]] const auto lock = backend::lock_instances();
+      fresh = std::make_unique<Exec>(Kokkos::Experimental::partition_space(typed(exec), 1)[0]);
+    }
+    const std::lock_guard lock(streams_guard_);
+    return streams_.emplace_back(std::move(fresh)).get();
   }
 
-  event_pool<typename backend::native_event> events_{nodes()};
-  block_cache<typename backend::scratch_space> device_{nodes(), device()};
-  block_cache<pinned_space> pinned_{nodes(), device()};
-  report_pool<backend> reports_{nodes(), device()};
-  std::mutex instance_guard_;
-  std::shared_ptr<void> instance_;
+  std::mutex streams_guard_;
+  std::vector<std::unique_ptr<Exec>> streams_;  ///< end after the pools, which wait for work on them
+  std::shared_ptr<free_list<Exec*>> idle_streams_ = std::make_shared<free_list<Exec*>>();
+  event_pool<typename backend::native_event> events_;
+  block_cache<typename backend::scratch_space> device_{device()};
+  block_cache<pinned_space> pinned_{device()};
+  report_pool<Exec> reports_{device()};
 };
 
-/// The engines of one execution space by device. That of the device that Kokkos uses is made first, and found
-/// without a lock. Thread-safe.
+/// The engines of one execution space by device. Thread-safe.
 template <class Exec>
 class engine_set {
  public:
-  engine_set() : first_((require_kokkos("ferry"), execution_backend<Exec>::default_device())) {}
-  engine_set(const engine_set&) = delete;
-  engine_set& operator=(const engine_set&) = delete;
+  engine_set() { engine_on(-1); }
 
   engine& engine_on(int device) {
-    if (device == first_.device()) return first_;
+    require_kokkos("ferry");
     const std::lock_guard lock(guard_);
-    for (const auto& engine : others_by_device_)
-      if (engine->device() == device) return *engine;
-    return *others_by_device_.emplace_back(std::make_unique<space_engine<Exec>>(device));
+    if (device < 0) device = execution_backend<Exec>::default_device();
+    auto& known = by_device_[device];
+    if (known == nullptr) known = std::make_unique<space_engine<Exec>>(device);
+    return *known;
   }
 
  private:
-  space_engine<Exec> first_;
   std::mutex guard_;
-  std::vector<std::unique_ptr<space_engine<Exec>>> others_by_device_;
+  std::map<int, std::unique_ptr<space_engine<Exec>>> by_device_;
 };
 
 template <ExecutionSpace Exec>
@@ -192,16 +265,7 @@ std::shared_ptr<engine> engine::get_on(int device) {
 
 template <ExecutionSpace Exec>
 void engine::release() {
-  place_until_finalize<engine_set<Exec>>().release();
-}
-
-template <ExecutionSpace Exec>
-index_report read_report(const report_writer& report) {
-  return report_pool<execution_backend<Exec>>::read(report);
-}
-template <ExecutionSpace Exec>
-void clean_report(const report_writer& report) {
-  report_pool<execution_backend<Exec>>::clean_findings(report);
+  owner_until_finalize<engine_set<Exec>>().release();
 }
 
 #define FERRY_ENGINE_OF(EXEC)                                    \

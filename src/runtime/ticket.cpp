@@ -26,43 +26,38 @@ const std::string& ticket_state::label(std::initializer_list<std::string_view> p
 const std::vector<event_handle>& ticket_state::earlier_work(const access_tracker& accesses, bool writes,
                                                             instance_id instance) {
   earlier.clear();
-  if (writes)
-    accesses.before_write(instance, earlier);
-  else
-    accesses.before_read(instance, earlier);
+  accesses.append_earlier(writes, instance, earlier);
   return earlier;
 }
 
 void ticket_state::add_use(std::shared_ptr<void> owner, used_object* object, bool writes) {
   uses.push_back({std::move(owner), nullptr, writes, false});
   if (object == nullptr) return;
-  object->promise(writes);
+  object->promise();
   uses.back().object = object;
 }
 
 void ticket_state::add_use(const std::shared_ptr<access_tracker>& accesses, bool writes) {
   add_use(accesses, accesses.get(), writes);
-  uses.back().until_noted = true;
+  uses.back().until_recorded = true;
 }
 
-void ticket_state::note_end(const event_handle& end, instance_id instance) noexcept {
+void ticket_state::record_end(const event_handle& end, instance_id instance) noexcept {
   for (used_resource& use : uses)
     if (used_object* const object = std::exchange(use.object, nullptr))
-      object->note(use.writes, end, instance);
-  std::erase_if(uses, [](const used_resource& use) { return use.until_noted; });
+      object->record(use.writes, end, instance);
+  std::erase_if(uses, [](const used_resource& use) { return use.until_recorded; });
   earlier.clear();
 }
 
 void ticket_state::withdraw() noexcept {
   for (used_resource& use : uses)
-    if (used_object* const object = std::exchange(use.object, nullptr)) object->withdraw(use.writes);
+    if (used_object* const object = std::exchange(use.object, nullptr)) object->withdraw();
 }
 
 bool ticket_state::is_raised() const {
-  const auto raised = [](const std::shared_ptr<report_writer>& report) {
-    return report != nullptr && *static_cast<const volatile unsigned int*>(report->raised) != 0u;
-  };
-  return raised(sources.device) || raised(sources.plan);
+  return (sources.device != nullptr && sources.device->is_raised()) ||
+         (sources.plan != nullptr && sources.plan->is_raised());
 }
 
 bool ticket_state::can_be_raised() const {
@@ -73,9 +68,9 @@ bool ticket_state::has_outlived_kokkos() const {
   return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
 }
 
-std::exception_ptr ticket_state::make_error() noexcept {
+std::exception_ptr ticket_state::finding() noexcept {
   try {
-    return find_error(*this);
+    return find_error == nullptr ? nullptr : find_error(*this);
   } catch (...) {  // the memory for its message is lacking, or the device failed: an error all the same
     return std::current_exception();
   }
@@ -144,11 +139,11 @@ void ticket::join() {
 
 std::exception_ptr ticket::hear() {
   if (state_ == nullptr) return nullptr;
-  const auto home = state_->keeper.lock();
+  const auto owner = state_->keeper.lock();
   const auto who = state_->who;
   const auto stream = state_->stream;
   join();
-  return home == nullptr ? nullptr : home->take_finding(who, stream);
+  return owner == nullptr ? nullptr : owner->take_finding(who, stream);
 }
 
 bool ticket::ready() const {
@@ -181,12 +176,12 @@ void ticket::leave(detail::ticket_state_handle state) {
   }
   const bool checks = state->find_error != nullptr;
   if (state->mark) {  // the graph owns what its kernels use
-    const auto home = state->keeper.lock();
-    if (!checks || home == nullptr) return;
+    const auto owner = state->keeper.lock();
+    if (!checks || owner == nullptr) return;
     state->resources.clear();
     state->uses.clear();
     state->take_nothing_back();
-    return home->keep(std::move(state));
+    return owner->keep(std::move(state));
   }
   const bool has_ended = state->completion == nullptr || detail::has_ended(*state->completion);
   if (!checks && (has_ended || state->resources.empty())) return;

@@ -1,25 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "processors.hpp"
-
-#include <ferry/error.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
+#include <sched.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include <array>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
-#include <new>
-#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace ferry::detail {
+
+/// A set of processors that threads may run on; empty if the system does not say.
+class processor_set {
+ public:
+  /// The processors of all threads of the process. Those of the calling thread are too few: an OpenMP library
+  /// binds the thread of main() to one processor, and new threads inherit the binding. Together, the threads
+  /// of a host execution space have the processors that the user gave the process.
+  static processor_set of_process();
+  /// The processors of one thread; 0 for the calling thread.
+  static processor_set of_thread(pid_t id = 0);
+
+  /// Lets the calling thread run on the processors of the set. Changes nothing for an empty set.
+  void take() const;
+
+  void add(const processor_set& added);
+  [[nodiscard]] bool operator==(const processor_set&) const = default;
+
+ private:
+  // More than any Linux kernel supports.
+  alignas(cpu_set_t) std::array<unsigned long, 1024> bits_{};
+};
+
+/// Blocks signals to the process in threads that are made during its lifetime. Signals that a thread raises
+/// itself still reach it.
+class signals_elsewhere {
+ public:
+  signals_elsewhere() {
+    sigset_t most;
+    sigfillset(&most);
+    for (const int raised : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
+      sigdelset(&most, raised);
+    pthread_sigmask(SIG_BLOCK, &most, &before_);
+  }
+  signals_elsewhere(const signals_elsewhere&) = delete;
+  signals_elsewhere& operator=(const signals_elsewhere&) = delete;
+  ~signals_elsewhere() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
 
 /// A thread for one piece of work at a time. After each it stays awake for a short time, for the next verb,
 /// then sleeps. One user at a time.
@@ -31,7 +67,7 @@ class worker_thread {
   explicit worker_thread(const processor_set& processors);
   worker_thread(const worker_thread&) = delete;
   worker_thread& operator=(const worker_thread&) = delete;
-  ~worker_thread();
+  ~worker_thread() { become(state::leaving); }
 
   /// Wakes the thread for work that comes soon.
   void call();
@@ -43,29 +79,16 @@ class worker_thread {
   worker_thread* next = nullptr;  ///< in the list of its owner
 
  private:
-  enum class state { idle, busy, leaving };
-  using clock = std::chrono::steady_clock;
   static constexpr int spins = 64;
-  static constexpr int patience = 1 << 12;
-  static constexpr std::chrono::microseconds awake{200};
-
-  [[nodiscard]] bool is_busy() const { return state_.load(std::memory_order_acquire) == state::busy; }
+  enum class state : int { idle, called, busy, leaving };
 
   void become(state next_state);
-
   void run();
-
-  /// Waits for the next piece of work. Returns true if the thread is to end.
-  bool next_is_to_leave();
+  /// Looks for work, or the end, for a short time.
+  [[nodiscard]] state look() const;
 
   const processor_set& processors_;
-  std::mutex guard_;
-  std::condition_variable wake_, ended_;
   std::atomic<state> state_{state::idle};
-  bool asleep_ = false;
-  bool awaited_ = false;
-  std::uint64_t calls_ = 0;
-  std::uint64_t heard_ = 0;  ///< calls that work or a look for work has followed
   work work_ = nullptr;
   void* context_ = nullptr;
   int worker_ = 0;
@@ -94,9 +117,9 @@ class worker_pool {
       for (auto& thread : threads_) process_identity::get().abandon(thread.release());
   }
 
-  /// A list of at most `count` threads, awake or waking up. The pool has at most `most` threads, but a
+  /// A list of at most `count` threads, awake or waking up. The pool has at most `max_threads` threads, but a
   /// worker team gets at least one. The list is shorter if the system starts no more threads. Thread-safe.
-  [[nodiscard]] worker_thread* hire(int count, int most);
+  [[nodiscard]] worker_thread* hire(int count, int max_threads);
   void give_back(worker_thread* hired);
 
   /// Number of threads made so far.

@@ -52,14 +52,6 @@ void array_shape::describe_dense(std::size_t dimensions, const std::size_t* size
   make_dense();
 }
 
-void array_shape::describe_dense(std::size_t dimensions, const std::size_t* sizes,
-                                 const std::shared_ptr<const std::string>& name,
-                                 const std::shared_ptr<access_tracker>& tracker) {
-  describe_dense(dimensions, sizes);
-  label = name;
-  accesses = tracker;
-}
-
 std::string array_note::shape_text() const {
   std::size_t sizes[max_rank];
   std::copy_n(extents.begin(), rank, sizes);
@@ -80,29 +72,19 @@ array_label::array_label(std::string_view text) {
   }
 }
 
-namespace {
-
-std::string array_text(const array_label& label, const std::string& shape, std::string_view space) {
-  return "'" + label + "' " + shape + " in " + std::string(space);
-}
-
-}  // namespace
-
 void refuse_rows_between(const array_label& label, const std::string& shape, std::string_view space,
                          long long begin, long long end, long long rows) {
-  const std::string array = array_text(label, shape, space);
   if (begin < 0 || end < 0 || begin > rows || end > rows)
-    throw out_of_range("ferry::rows_between: rows " + std::to_string(begin) + " to " + std::to_string(end) +
-                       " do not lie inside of " + array);
-  throw invalid_argument("ferry::rows_between: the first row, " + std::to_string(begin) +
-                         ", comes after the end, " + std::to_string(end) + ", in " + array);
+    throw out_of_range(joined("ferry::rows_between: rows ", begin, " to ", end, " do not lie inside of '",
+                              label.view(), "' ", shape, " in ", space));
+  throw invalid_argument(joined("ferry::rows_between: the first row, ", begin, ", comes after the end, ", end,
+                                ", in '", label.view(), "' ", shape, " in ", space));
 }
 
 void refuse_first_rows(const array_label& label, const std::string& shape, std::string_view space,
                        long long count, long long rows) {
-  throw out_of_range("ferry::first: the number of rows is " + std::to_string(count) +
-                     ", must be from 0 to the " + std::to_string(rows) + " of " +
-                     array_text(label, shape, space));
+  throw out_of_range(joined("ferry::first: the number of rows is ", count, ", must be from 0 to the ", rows,
+                            " of '", label.view(), "' ", shape, " in ", space));
 }
 
 template class tensor_memory<device_space>;
@@ -112,23 +94,24 @@ template class tensor_memory<pageable_space>;
 
 namespace {
 
-std::string tensor_text(const std::string& label) { return "ferry::tensor '" + label + "'"; }
+/// Throws about the extents of a tensor.
+template <class... Pieces>
+[[noreturn]] void refuse_extents(const std::string& label, const Pieces&... problem) {
+  throw invalid_argument(joined("ferry::tensor '", label, "'", problem...));
+}
 
-/// The dynamic extents of a type, or all, take their places among the fixed ones.
+/// The dynamic extents of a type, or all, are filled in among the fixed ones.
 void fill_fixed(std::size_t* sizes, std::span<const std::size_t> fixed,
                 std::span<const std::size_t> arguments, const std::string& label) {
   const auto dynamic = static_cast<std::size_t>(std::count(fixed.begin(), fixed.end(), dyn));
   if (arguments.size() != dynamic && arguments.size() != fixed.size())
-    throw invalid_argument(tensor_text(label) + ": " + std::to_string(arguments.size()) +
-                           " extents were given to a type of rank " + std::to_string(fixed.size()) +
-                           " with " + std::to_string(dynamic) + " dynamic extents");
+    refuse_extents(label, ": ", arguments.size(), " extents were given to a type of rank ", fixed.size(),
+                   " with ", dynamic, " dynamic extents");
   std::size_t next = 0;
   for (std::size_t i = 0; i < fixed.size(); ++i) {
     sizes[i] = fixed[i] == dyn || arguments.size() == fixed.size() ? arguments[next++] : fixed[i];
     if (fixed[i] != dyn && sizes[i] != fixed[i])
-      throw invalid_argument(tensor_text(label) + ": extent " + std::to_string(i) + " is " +
-                             std::to_string(sizes[i]) + " but its type fixes it at " +
-                             std::to_string(fixed[i]));
+      refuse_extents(label, ": extent ", i, " is ", sizes[i], " but its type fixes it at ", fixed[i]);
   }
 }
 
@@ -141,8 +124,7 @@ std::size_t fill_sizes(std::size_t* sizes, std::span<const std::size_t> fixed,
     fill_fixed(sizes, fixed, arguments, label);
   } else {
     if (arguments.size() > max_rank)
-      throw invalid_argument(tensor_text(label) + ": rank " + std::to_string(arguments.size()) +
-                             " is above the largest, " + std::to_string(max_rank));
+      refuse_extents(label, ": rank ", arguments.size(), " is above the largest, ", max_rank);
     std::copy(arguments.begin(), arguments.end(), sizes);
   }
   const std::size_t rank = fixed.empty() ? arguments.size() : fixed.size();
@@ -150,8 +132,8 @@ std::size_t fill_sizes(std::size_t* sizes, std::span<const std::size_t> fixed,
   for (std::size_t i = 0; i < rank; ++i) {
     if (sizes[i] == 0) continue;
     if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) / sizes[i])
-      throw invalid_argument(tensor_text(label) + " " + text_of_sizes({sizes, rank}) +
-                             ": the extents' product does not fit the address space");
+      refuse_extents(label, " ", text_of_sizes({sizes, rank}),
+                     ": the extents' product does not fit the address space");
     bytes *= sizes[i];
   }
   return rank;
@@ -164,7 +146,7 @@ std::string text_of_sizes(std::span<const std::size_t> sizes) {
 }
 
 void refuse_extent(const std::string& label, long long size) {
-  throw invalid_argument(tensor_text(label) + ": extent " + std::to_string(size) + " is negative");
+  refuse_extents(label, ": extent ", size, " is negative");
 }
 
 }  // namespace ferry::detail

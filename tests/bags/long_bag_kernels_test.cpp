@@ -33,7 +33,7 @@ void run_with_list(Pool pool, ferry::detail::long_bag_counts& counts, std::int64
   list.most_bags = has_room ? positions / 1024 : 0;
   list.most_pieces = has_room ? positions / 32 : 0;
   list.tiles = long_tiles;
-  std::vector<kernels::listed_bag> listed(static_cast<std::size_t>(list.most_bags) + 1, {-1, 0, 0, 0});
+  std::vector<kernels::long_bag> listed(static_cast<std::size_t>(list.most_bags) + 1, {-1, 0, 0, 0});
   std::vector<kernels::piece_arrivals> arrivals(static_cast<std::size_t>(list.most_bags * long_tiles) + 1,
                                                 {77, 77});
   ferry::tensor<float, ferry::pinned_space> sums("sums", static_cast<std::size_t>(list.most_pieces) + 1,
@@ -185,12 +185,12 @@ TEST_CASE("a row has no more pieces than there is room for", "[long_bags]") {
 }
 
 TEST_CASE("long bags are listed if bags are few, or the batch is large", "[long_bags]") {
-  using ferry::detail::least_listed;
+  using ferry::detail::long_bag_length;
   const std::int32_t offset = 0;
   const auto least = [&](std::int64_t bags, std::int64_t positions, std::int64_t tiles = 32) {
     const kernels::bag_list<std::int32_t> list{&offset, 0, bags, positions, false, true, {}};
     constexpr std::int64_t threads = 132 * 1280;
-    return least_listed(list, tiles, threads, 24 * threads / tiles);
+    return long_bag_length(list, tiles, threads, 24 * threads / tiles);
   };
   CHECK(least(1, 1'000'000) == 1024);
   CHECK(least(8, 8 * 131'072) == 1024);
@@ -205,12 +205,13 @@ TEST_CASE("long bags are listed if bags are few, or the batch is large", "[long_
   CHECK(least(0, 0) == 0);
   const auto fixed = [](std::int64_t hotness, std::int64_t bags) {
     const kernels::bag_list<std::int32_t> list{nullptr, hotness, bags, bags * hotness, false, false, {}};
-    return least_listed(list, 32, 132 * 1280, 1000);
+    return long_bag_length(list, 32, 132 * 1280, 1000);
   };
   CHECK(fixed(1023, 100) == 0);
   CHECK(fixed(1024, 100) == 1024);
   CHECK(fixed(10, 65'536) == 0);
-  CHECK(least_listed(kernels::bag_list<std::int32_t>{&offset, 0, 1, 100'000, false, true, {}}, 1, 0, 1) == 0);
+  CHECK(long_bag_length(kernels::bag_list<std::int32_t>{&offset, 0, 1, 100'000, false, true, {}}, 1, 0, 1) ==
+        0);
 }
 
 }  // namespace ferry_test::long_bag_kernels_test

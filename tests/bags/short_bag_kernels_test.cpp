@@ -83,7 +83,7 @@ class pool_case {
       std::byte* const record = records_.data() + row * bytes;
       const bool rounds_twice = row % 10 == 6;
       const auto steps = static_cast<float>(1 + random_() % 1000);
-      kernels::rowwise_int8_code code{steps * 0x1.345679p-16F, 0.3F - steps * 0x1.7p-9F};
+      kernels::rowwise_int8_code code{steps * 0x1.345678p-16F, 0.3F - steps * 0x1.7p-9F};
       if (row == 20)
         code = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::quiet_NaN()};
       if (row == 40) code.scale = 0.0F;

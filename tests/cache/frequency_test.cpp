@@ -7,10 +7,10 @@
 
 namespace ferry_test::frequency_test {
 
-// Which rows are cached: against plain loops that count, choose and exchange.
+// Which rows are cached: against plain loops that count, choose and refresh.
 
-/// The policy in plain loops. Exchanges begin with a batch, after 1, 2, 4, ... batches up to the interval; with
-/// every exchange after a full interval the counts are halved. From the third interval on, other rows need two
+/// The policy in plain loops. Refreshes begin with a batch, after 1, 2, 4, ... batches up to the interval; with
+/// every refresh after a full interval the counts are halved. From the third interval on, other rows need two
 /// uses more than a cached row of which a sixteenth of a use is left. From an interval of 4 on, rows leave when the
 /// changed ones have been written, which takes an eighth of the interval, and others enter when they have been
 /// loaded, which takes as long.
@@ -22,7 +22,7 @@ class model {
   void batch(const std::vector<std::int64_t>& positions, bool changed) {
     if (leave_at_ == batches_) leave();
     if (enter_at_ == batches_) current_ = next_;
-    if (batches_ >= due_) exchange(changed);
+    if (batches_ >= due_) refresh(changed);
     ++batches_;
     for (const auto row : positions) counts_[static_cast<std::size_t>(row)] += 16;
   }
@@ -32,13 +32,13 @@ class model {
       if (current_[r]) list.push_back(static_cast<std::int64_t>(r));
     return list;
   }
-  [[nodiscard]] std::uint64_t exchanges() const { return exchanges_; }
+  [[nodiscard]] std::uint64_t refreshes() const { return refreshes_; }
 
  private:
   void leave() {
     for (std::size_t r = 0; r < current_.size(); ++r) current_[r] = current_[r] && next_[r];
   }
-  void exchange(bool changed) {
+  void refresh(bool changed) {
     // By descending count, then rows that are there, then row numbers.
     std::vector<std::tuple<std::int64_t, int, std::int64_t>> order;
     for (std::size_t r = 0; r < counts_.size(); ++r)
@@ -65,7 +65,7 @@ class model {
     if (gap == interval_)
       for (auto& count : counts_) count /= 2;
     due_ = batches_ + gap;
-    ++exchanges_;
+    ++refreshes_;
   }
 
   std::vector<std::int64_t> counts_;
@@ -73,7 +73,7 @@ class model {
   std::size_t slots_;
   std::int64_t interval_;
   std::int64_t batches_ = 0, due_ = 1, leave_at_ = -1, enter_at_ = -1;
-  std::uint64_t exchanges_ = 0;
+  std::uint64_t refreshes_ = 0;
 };
 
 void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_t salt) {
@@ -95,7 +95,7 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
     } else {
       const auto plan = ferry::make_plan(exec, ids, rows);
       ferry::gather(exec, hot, plan, out).wait();
-      // Of the same batch: neither counted nor exchanged.
+      // Of the same batch: neither counted nor a refresh.
       if (batch >= writes_from)
         ferry::scatter_add(exec, hot, plan, out).wait();
       else
@@ -115,7 +115,7 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
   CHECK(counted.hits == hits);
   CHECK(counted.misses == positions - hits);
   CHECK(counted.bytes_saved == hits * 16);
-  CHECK(counted.refreshes == plain.exchanges());
+  CHECK(counted.refreshes == plain.refreshes());
 }
 
 TEST_CASE("the most frequent rows are cached", "[cache][frequency]") {
@@ -241,7 +241,7 @@ struct reading {
   std::uint64_t rows_loaded;
 };
 
-/// Gathers from the cache, for its hit rate and the rows that its exchanges load.
+/// Gathers from the cache, for its hit rate and the rows that its refreshes load.
 template <class Hot, class Batch>
 reading run(const exec_space& exec, Hot& hot, std::size_t batches, const Batch& batch) {
   const auto before = hot.statistics();
@@ -308,12 +308,12 @@ TEST_CASE("rows of equal counts stay", "[cache][settled]") {
   CHECK(hot.statistics().rows_loaded == 300);
 }
 
-TEST_CASE("rows that an exchange announced are not cached before they come", "[cache][settled]") {
+TEST_CASE("rows that a refresh announced are not cached before they come", "[cache][settled]") {
   std::vector<std::uint32_t> words(4);
   const ferry::kernels::row_directory directory{words.data()};
   CHECK_FALSE(directory.is_cached(words[2]));
   directory.announce(2, 0);
-  CHECK(directory.find(2) == ferry::kernels::coming(0));
+  CHECK(directory.find(2) == ferry::kernels::loading(0));
   CHECK_FALSE(directory.is_cached(words[2]));
   directory.insert(2, 0);
   CHECK(directory.is_cached(words[2]));

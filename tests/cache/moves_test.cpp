@@ -42,7 +42,7 @@ void random_verbs(std::size_t rows, std::size_t width, std::size_t cached, int r
   auto twin = make<Space>("twin", rows, width, start);
   {
     ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh});
-    // An exchange in parts takes some calls, which change rows that leave and rows that enter.
+    // A refresh in parts takes some calls, which change rows that leave and rows that enter.
     const int calls = refresh < 4 ? 24 : 60;
     for (int call = 0; call < calls; ++call) {
       CAPTURE(call);
@@ -172,7 +172,7 @@ std::vector<exec_space> two_instances(const exec_space& exec) {
                        : std::vector<exec_space>(2, exec);
 }
 
-/// Batches whose popular rows drift, so that each exchange moves many rows.
+/// Batches whose popular rows drift, so that each refresh moves many rows.
 std::vector<batch> drifting(std::mt19937_64& random, const exec_space& exec, int count) {
   std::vector<batch> result;
   for (int b = 0; b < count; ++b) {
@@ -242,7 +242,7 @@ TEST_CASE("training without waits gives the bits of a table without a cache", "[
   }
 }
 
-TEST_CASE("caches end at any point of an exchange", "[cache][exchange]") {
+TEST_CASE("caches end at any point of a refresh", "[cache][exchange]") {
   const exec_space exec;
   for (int last = 1; last < 28; ++last) {
     CAPTURE(last);
@@ -269,7 +269,7 @@ TEST_CASE("caches end at any point of an exchange", "[cache][exchange]") {
   }
 }
 
-TEST_CASE("a state that comes or goes during an exchange", "[cache][exchange]") {
+TEST_CASE("a state that comes or goes during a refresh", "[cache][exchange]") {
   const exec_space exec;
   auto random = generator(6200);
   auto batches = drifting(random, exec, 60);

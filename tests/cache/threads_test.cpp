@@ -134,14 +134,12 @@ void add_by_threads(std::size_t n, std::size_t width, std::size_t cached, std::u
       detail::launch_context<exec_space> call(exec, "scatter_add");
       const auto count = static_cast<std::int64_t>(n);
       call.use(plan.storage());
-      std::vector<std::int64_t> codes(n);
-      detail::begin_batch(call, hot.core(), plan.storage(), true);
       const auto missed = detail::empty_lists(call, count);
       const auto& store = *plan.storage();
-      detail::find_places(
+      const auto* packed = detail::find_rows(
           call, hot.core(),
-          kernels::counted_segments{store.unique_rows, store.segment_begin, store.unique_count}, count,
-          detail::codes_of_rows(hot.core()), false, true, codes.data(), missed);
+          kernels::counted_segments{store.unique_rows, store.segment_begin, store.unique_count},
+          {count, detail::packing_of(hot.core()), true, missed}, plan.storage());
       exec.fence("lists");
       const auto values = detail::read_only(ferry::make_ref(batch));
       auto source = detail::plan_source<sum, float>(call, "ferry::test", plan, values);
@@ -149,7 +147,7 @@ void add_by_threads(std::size_t n, std::size_t width, std::size_t cached, std::u
                               values.width(), true, source);
       using job_type = detail::add_job<float, ferry::mapped_space>;
       const job_type plain{hot.ref()};
-      const auto rows_of_job = detail::address_slots(hot.core(), plain, codes.data(), missed);
+      const auto rows_of_job = detail::address_slots(hot.core(), plain, packed, missed);
       const detail::addressed_job<job_type, detail::cached_addresser_for<job_type>> job(plain, rows_of_job);
       const auto kernel = job.template kernel<exec_space, sum, Tile, 0>(source, count, values);
       std::vector<std::int64_t> threads(n * static_cast<std::size_t>(kernel.per_item()) +

@@ -2,7 +2,7 @@
 #include <ferry/io.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
-#include <ferry/memory/detail/atomic_file.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include "io_kit.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/stream_rows.hpp>
-#include <ferry/memory/detail/atomic_file.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include "support/arrays.hpp"
 #include "support/folder.hpp"
@@ -37,7 +37,7 @@ void read_rows(const ferry::detail::file& source, std::uint64_t offset,
     source.read_at(elements, static_cast<std::size_t>(count) * sizeof(T),
                    offset + static_cast<std::uint64_t>(first) * sizeof(T));
   };
-  ferry::detail::stream_in<Strided>(ferry::detail::default_exec_for<Space>(), array, read);
+  ferry::detail::stream<Strided>(ferry::detail::default_exec_for<Space>(), array, read);
 }
 
 TEMPLATE_TEST_CASE("rows travel to a file and back", "[io]", ferry::device_space, ferry::pinned_space,
@@ -104,7 +104,7 @@ TEST_CASE("pieces cover an array once, and an error ends the stream", "[io]") {
     CHECK(covers_each);
   }
   ferry::tensor<float, ferry::pageable_space> table("table", 100);
-  CHECK_THROWS_AS(ferry::detail::stream_in<false>(
+  CHECK_THROWS_AS(ferry::detail::stream<false>(
                       exec_space{}, ferry::make_ref(table),
                       [](float*, std::int64_t, std::int64_t) { throw std::runtime_error("no such piece"); }),
                   std::runtime_error);

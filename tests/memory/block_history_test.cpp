@@ -95,15 +95,15 @@ TEST_CASE("whoever takes a block comes after all of its uses", "[block_history]"
       in_use.push_back({std::move(lease), who});
     } else if (choice < 7 && !in_use.empty()) {  // a verb of the taker, or of another instance
       block_in_use& block = in_use[static_cast<std::size_t>(world.number(static_cast<int>(in_use.size())))];
-      auto* const loan = ferry::detail::loan_of(block.lease);
+      auto* const lent = ferry::detail::block_of_lease(block.lease);
       const instance_id user = world.number(4) == 0 ? who : block.taker;
-      loan->promise(true);
+      lent->promise();
       if (world.number(5) == 0) {
-        loan->withdraw(true);
+        lent->withdraw();
       } else {
         auto work = world.enqueue(user);
         uses[block.lease.get()].push_back(work);
-        loan->note(true, work, user);
+        lent->record(true, work, user);
       }
     } else if (choice < 9 && !in_use.empty()) {
       const auto place = world.number(static_cast<int>(in_use.size()));
@@ -137,13 +137,13 @@ TEST_CASE("work on a tensor comes after what conflicts with it", "[block_history
       for (const auto& earlier : writing ? tensor.before_write(who) : tensor.before_read(who))
         world.order_after(who, *earlier);
       ordered = world.is_ordered(who, writes) && (!writing || world.is_ordered(who, reads));
-      tensor.promise(writing);
+      tensor.promise();
       if (world.number(5) == 0) {
-        tensor.withdraw(writing);
+        tensor.withdraw();
       } else {
         auto work = world.enqueue(who);
         (writing ? writes : reads).push_back(work);
-        tensor.note(writing, work, who);
+        tensor.record(writing, work, who);
       }
     }
   }

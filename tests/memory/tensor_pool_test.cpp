@@ -225,9 +225,9 @@ TEST_CASE("the blocks that returned first are freed above the limit", "[tensor_p
   // And there are not more than a number of small ones.
   idle_pool.limit(-1, limit);
   std::vector<tensor_stand_in> many;
-  for (std::size_t i = 0; i < pool::most_blocks + 10; ++i) many.emplace_back(idle_pool, 64);
+  for (std::size_t i = 0; i < pool::max_blocks + 10; ++i) many.emplace_back(idle_pool, 64);
   for (auto& entry_of : many) entry_of.end();
-  CHECK(ferry::memory_statistics<space>().count == pool::most_blocks);
+  CHECK(ferry::memory_statistics<space>().count == pool::max_blocks);
 }
 
 TEST_CASE("a budget below what is held refuses idle memory, too", "[tensor_pool]") {
@@ -281,18 +281,18 @@ TEST_CASE("the end of a tensor does not wait for its work", "[tensor_pool]") {
   make_room_in(idle_pool);
   std::vector<tensor_stand_in> tensors;
   std::vector<std::shared_ptr<manual_event>> work;
-  for (std::size_t i = 0; i < pool::most_blocks + 3; ++i) {
+  for (std::size_t i = 0; i < pool::max_blocks + 3; ++i) {
     tensors.emplace_back(idle_pool, 64);
     work.push_back(std::make_shared<manual_event>());
     tensors.back().uses->add_write(work.back(), i);
   }
   for (auto& tensor : tensors) tensor.end();
   CHECK(std::all_of(work.begin(), work.end(), [](const auto& event) { return event->waits == 0; }));
-  CHECK(ferry::memory_statistics<space>().count == pool::most_blocks + 3);
+  CHECK(ferry::memory_statistics<space>().count == pool::max_blocks + 3);
   for (const auto& event : work) event->end();
   tensor_stand_in last(idle_pool, 128);
   last.end();
-  CHECK(ferry::memory_statistics<space>().count == pool::most_blocks);
+  CHECK(ferry::memory_statistics<space>().count == pool::max_blocks);
 }
 
 TEST_CASE("host memory near several devices has one limit", "[tensor_pool]") {
@@ -330,7 +330,7 @@ TEST_CASE("memory with other owners or unknown users does not come back", "[tens
   }
   CHECK(ferry::memory_statistics<space>().current == 0);
   tensor_stand_in lent(idle_pool);
-  lent.uses->note_untracked_use();
+  lent.uses->record_untracked_use();
   lent.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
   tensor_stand_in exported(idle_pool);

@@ -27,7 +27,7 @@ TEST_CASE("a device can what it says, less what FERRY_WITHOUT names", "[without]
   const auto processors = cuda::attribute(cudaDevAttrMultiProcessorCount, device);
   const int expected = without("large_device") ? cuda::small_device.multiprocessors : processors;
   CHECK(cuda::multiprocessors_of(device) == expected);
-  CHECK(ferry::execution_backend<exec_space>::tuning(exec_space{}).teams_that_check == 2 * expected);
+  CHECK(ferry::execution_backend<exec_space>::tuning(exec_space{}).teams_that_search == 2 * expected);
 }
 
 TEST_CASE("the variable is read once", "[without]") {

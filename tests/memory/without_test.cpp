@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/folder.hpp"
 
-#include <ferry/memory/detail/without.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include "../../backends/cuda/tuning.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -39,13 +39,13 @@ TEST_CASE("tuning numbers follow the size of a device", "[without]") {
   CHECK(claims({132, 50 * mib}) == 2 * mib);
   CHECK(claims({108, 40 * mib}) == mib);
   CHECK(claims({40, 4 * mib}) == 128 * 1024);
-  CHECK(tuning_for(8, {108, 40 * mib}).teams_that_check == 216);
+  CHECK(tuning_for(8, {108, 40 * mib}).teams_that_search == 216);
   // The table of most claims, their slots and their indices fit the cache.
   for (const std::int64_t cache : {std::int64_t{1000}, 3 * mib, 24 * mib, 100 * mib})
     CHECK(claims({1, cache}) * (16 + 4 + 4) <= cache);
   // A driver that does not tell leaves what was measured.
   CHECK(claims({0, 0}) == ferry::cuda::hopper.most_claims);
-  CHECK(tuning_for(9, {0, 0}).teams_that_check == ferry::cuda::hopper.teams_that_check);
+  CHECK(tuning_for(9, {0, 0}).teams_that_search == ferry::cuda::hopper.teams_that_search);
   // Some batches are sorted by a grid, and some find winners in a table, on the pretended small device, too.
   CHECK(tuning_for(9, ferry::cuda::small_device).most_claims >
         tuning_for(9, ferry::cuda::small_device).fewest_claims);

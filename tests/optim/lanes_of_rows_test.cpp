@@ -2,8 +2,8 @@
 #include "support/lanes_of_threads.hpp"
 #include "support/random.hpp"
 
-#include <ferry/optim/detail/step_schedule.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
+#include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
 #include <ferry/optim/rules/adam.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
@@ -54,9 +54,10 @@ struct small_batch {
   [[nodiscard]] auto kernel() {
     using update = optim::adam::update<float>;
     using weights = kernels::quantized_weights<ferry::quantization::rowwise_int8, Random>;
-    using whole_rows =
-        kernels::update_whole_rows<float, Tile, ferry::duplicates::sum, kernels::plan_rows, float, weights,
-                                   float, kernels::global_schedule<update>, kernels::transform_pack<>, 2, 0>;
+    using operation =
+        kernels::update_row<weights, float, kernels::global_schedule<update>, kernels::transform_pack<>, 2>;
+    using whole_rows = kernels::update_whole_rows<float, Tile, ferry::duplicates::sum, kernels::plan_rows,
+                                                  float, operation, kernels::state_rows<float, 0>>;
     const auto w = static_cast<std::int64_t>(width);
     const kernels::plan_rows source{unique_rows.data(), segment_begin.data(), order.data(), &unique_count};
     return whole_rows{
@@ -65,14 +66,13 @@ struct small_batch {
         w,
         w,
         unique_count,
-        weights{records.data(), static_cast<std::int64_t>(record_bytes), nullptr, 0, 1.0F, {17, 5, {}}},
-        {first.data(), second.data()},
-        w,
-        {},
-        0,
-        {optim::adam{.lr = 0.1}.coefficients<float>(3)},
-        {},
-        nullptr};
+        operation{
+            weights{records.data(), static_cast<std::int64_t>(record_bytes), nullptr, 0, 1.0F, {17, 5, {}}},
+            {{first.data(), second.data()}, w},
+            {optim::adam{.lr = 0.1}.coefficients<float>(3)},
+            {},
+            nullptr},
+        {}};
   }
   friend bool operator==(const small_batch& a, const small_batch& b) {
     const auto same = [](const std::vector<float>& left, const std::vector<float>& right) {

@@ -69,17 +69,14 @@ void check_packets(std::mt19937_64& random) {
   for (int turn = 0; turn < 60; ++turn) {
     const std::size_t rows = 1 + random() % 9, width = packet * (1 + random() % 9);
     const gapped_rows<T> source(random, rows, width, width + packet * (random() % 3), random() % 5);
-    const auto items = static_cast<std::int64_t>(rows * width / packet), threads = (items + 3) / 4;
+    const auto items = static_cast<std::int64_t>(rows * width / packet);
     index_report findings{};
     unsigned int raised = 0;
     const kernels::find_nonfinite<T, Elements> kernel{
-        source.content.data(),
-        static_cast<std::int64_t>(source.stride),
+        source.content.data(), static_cast<std::int64_t>(source.stride),
         ferry::detail::fast_divisor(static_cast<std::int64_t>(width / packet)),
-        items,
-        threads,
         report_writer{&findings, &raised}};
-    for (std::int64_t i = threads; i-- > 0;) kernel(i);
+    for (std::int64_t i = items; i-- > 0;) kernel(i);
     source.check(findings);
     CHECK((raised != 0) == (findings.nonfinite != 0));
   }

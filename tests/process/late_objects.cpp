@@ -49,7 +49,7 @@ int main(int argc, char* argv[]) {
     auto state = ferry::optim::make_state(sgd, *late.table);
     late.stepped = ferry::step(exec, sgd, *late.table, state, late.plan, *late.rows);
     late.future_rows = ferry::gather<ferry::device_space>(exec, *late.table, indices);
-    shared = engine::get<exec_space>();
+    shared = engine::get_on<exec_space>();
   }
   Kokkos::finalize();
   require(shared.expired(), "the engine is gone although tickets live");

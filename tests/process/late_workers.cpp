@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/runtime/detail/worker_team.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 
 #include <Kokkos_Core.hpp>
 

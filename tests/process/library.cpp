@@ -43,7 +43,7 @@ const library_functions functions = {
       profile.call_us = us;
       ferry::use_profile(exec_space{}, profile);
     },
-    []() -> const void* { return ferry::detail::engine::get<exec_space>().get(); },
+    []() -> const void* { return ferry::detail::engine::get_on<exec_space>().get(); },
     [] {
       const std::vector<int> none;
       ferry::tensor<float, pageable_space> three("three", 5, 3), four("four", 0, 4);

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   FERRY_TEST_CHECK(refused);
   ferry::set_memory_budget<pageable_space>(0);
   FERRY_TEST_CHECK(library.fits(1001));
-  FERRY_TEST_CHECK(library.engine() == ferry::detail::engine::get<exec_space>().get());
+  FERRY_TEST_CHECK(library.engine() == ferry::detail::engine::get_on<exec_space>().get());
   library.set_call_us(3.25);
   FERRY_TEST_CHECK(ferry::current_profile(exec_space{}).call_us == 3.25);
   std::string message;

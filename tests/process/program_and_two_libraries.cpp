@@ -44,7 +44,7 @@ void check(const library_functions& first, const library_functions& two) {
   ferry::set_memory_budget<pageable_space>(0);
   FERRY_TEST_CHECK(first.fits(1001) && two.fits(1001));
 
-  const void* engine = ferry::detail::engine::get<exec_space>().get();
+  const void* engine = ferry::detail::engine::get_on<exec_space>().get();
   FERRY_TEST_CHECK(first.engine() == engine && two.engine() == engine);
   first.set_call_us(3.25);
   FERRY_TEST_CHECK(ferry::current_profile(exec_space{}).call_us == 3.25 && two.call_us() == 3.25);

@@ -118,7 +118,7 @@ void decode_as_device(std::uint64_t salt, std::size_t width) {
         memory.row_bytes = static_cast<std::int64_t>(row_bytes);
         memory.blocks = static_cast<std::int64_t>(blocks);
         memory.tensor_scale = bytes.tensor_scale;
-        memory.row_bits = 4;
+        memory.locations = {4};
         memory.cold_codes = reinterpret_cast<const std::byte*>(cold_memory + 16 + cold);
         memory.hot_codes = reinterpret_cast<const std::byte*>(hot_memory + 16 + hot);
         const auto memory_from = [&](const std::byte* begin, std::size_t count) {

@@ -39,8 +39,8 @@ void train_by_lanes(std::size_t width, int least = 1) {
 
   const auto weights = detail::weights_of(table);
   using weights_type = std::remove_const_t<decltype(weights)>;
-  detail::step_call_by<detail::chosen_policies<Rounding>, rule_type, typename Q::code_type, space,
-                       decltype(state), weights_type>
+  detail::step_call<detail::step_policies_of<detail::chosen_policies<Rounding>>, rule_type, decltype(state),
+                    weights_type>
       call("step", rule, weights, state, std::type_identity<const float>{});
   const auto count = static_cast<std::int64_t>(ids.size());
   const kernels::index_rows<std::int64_t, ferry::bounds::unchecked> source{

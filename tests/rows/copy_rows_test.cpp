@@ -275,9 +275,11 @@ struct cache {
 
 }  // namespace
 
-TEST_CASE("rows along a dimension travel between the orders of servers", "[copy_rows]") {
+/// Moves random blocks between caches of every pair of orders, whose columns are `columns` floats.
+template <class Path>
+void move_between_orders(Path path, std::size_t columns) {
   const exec_space exec;
-  auto random = generator(17);
+  auto random = generator(17 + columns);
   // layers 0, blocks 1, heads 2, tokens 3, columns 4
   const cache_order orders[] = {{"LBHNC", {0, 1, 2, 3, 4}}, {"LBNHC", {0, 1, 3, 2, 4}},
                                 {"BLHNC", {1, 0, 2, 3, 4}}, {"BLNHC", {1, 0, 3, 2, 4}},
@@ -285,7 +287,7 @@ TEST_CASE("rows along a dimension travel between the orders of servers", "[copy_
   for (const auto& source_order : orders)
     for (const auto& target_order : orders) {
       CAPTURE(source_order.name, target_order.name);
-      const std::array<std::size_t, 5> sizes{3, 9, 2, 4, 6}, other_sizes{3, 12, 2, 4, 6};
+      const std::array<std::size_t, 5> sizes{3, 9, 2, 4, columns}, other_sizes{3, 12, 2, 4, columns};
       cache<ferry::device_space> source(source_order, sizes, 8);
       cache<ferry::pinned_space> target(target_order, other_sizes, 4);
       const auto content = values<float>(random, source.memory.size());
@@ -297,12 +299,12 @@ TEST_CASE("rows along a dimension travel between the orders of servers", "[copy_
       const auto source_view = source.get();
       auto target_view = target.get();
       auto blocks = ferry::rows_along<1>(target_view);
-      ferry::copy_rows(exec, ferry::rows_along<1>(source_view), reads, blocks, writes).wait();
+      ferry::copy_rows(exec, ferry::rows_along<1>(source_view), reads, blocks, writes, path).wait();
       for (std::size_t p = 0; p < reads.size(); ++p)
         for (std::size_t l = 0; l < 3; ++l)
           for (std::size_t h = 0; h < 2; ++h)
             for (std::size_t n = 0; n < 4; ++n)
-              for (std::size_t c = 0; c < 6; ++c) {
+              for (std::size_t c = 0; c < columns; ++c) {
                 const auto place = [&](const auto& side, std::int64_t block) {
                   return l * side.strides[0] + static_cast<std::size_t>(block) * side.strides[1] +
                          h * side.strides[2] + n * side.strides[3] + c * side.strides[4];
@@ -311,6 +313,15 @@ TEST_CASE("rows along a dimension travel between the orders of servers", "[copy_
               }
       CHECK(take(target.memory) == expected);
     }
+}
+
+TEST_CASE("rows along a dimension travel between the orders of servers", "[copy_rows]") {
+  move_between_orders(ferry::path::automatic{}, 6);
+  // Views in the memory of a host are pageable.
+  if constexpr (!ferry::detail::is_host_exec<exec_space>) {
+    move_between_orders(ferry::path::copy_engine{}, 6);
+    move_between_orders(ferry::path::copy_engine{}, 160);  // pieces of pitched transfers
+  }
 }
 
 TEST_CASE("interleaved rows of one allocation do not share memory", "[copy_rows]") {

@@ -27,9 +27,9 @@ struct find_bad_index {
 /// A verb in flight on an instance that is not there, whose kernels report to `report`.
 ferry::detail::ticket_state_handle verb_of(ferry::detail::engine& home, instance_id who,
                                            const std::shared_ptr<ferry::detail::report_writer>& report) {
-  auto state = home.take_ticket_state();
+  auto state = home.take_ticket_state(true);
   state->who = who;
-  state->keeper = ferry::detail::engine::get<exec_space>();
+  state->keeper = ferry::detail::engine::get_on<exec_space>();
   state->find_error = home.find_error();
   state->sources.verb = "gather";
   state->sources.table.label = "table";
@@ -45,7 +45,7 @@ ferry::detail::stream_handle stream_of(instance_id who) { return reinterpret_cas
 
 /// A captured verb, whose instance has no work in flight. The graph holds the report.
 struct captured_verb {
-  std::shared_ptr<ferry::detail::engine> home = ferry::detail::engine::get<exec_space>();
+  std::shared_ptr<ferry::detail::engine> home = ferry::detail::engine::get_on<exec_space>();
   std::shared_ptr<ferry::detail::report_writer> graph = home->report();
   std::shared_ptr<int> marks = std::make_shared<int>(0);
   std::shared_ptr<bool> capturing = std::make_shared<bool>(false);
@@ -77,7 +77,7 @@ struct captured_verb {
 };
 
 TEST_CASE("a wait of another instance leaves the findings of detached work to its own", "[engine]") {
-  const auto home = ferry::detail::engine::get<exec_space>();
+  const auto home = ferry::detail::engine::get_on<exec_space>();
   const captured_verb kernels;
   const auto work = std::make_shared<manual_event>();
   auto state = verb_of(*home, some_instance, kernels.graph);
@@ -138,7 +138,7 @@ TEST_CASE("threads that wait share the findings of launches", "[engine]") {
 }
 
 TEST_CASE("scratch memory of detached work goes back at once, all else when the work has ended", "[engine]") {
-  const auto engine = ferry::detail::engine::get<exec_space>();
+  const auto engine = ferry::detail::engine::get_on<exec_space>();
   engine->reap();
   ferry::trim();
   const auto never = [](ferry::detail::event&) { FAIL("nothing to come after"); };
@@ -151,7 +151,7 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   note_use(scratch, work, who);
   scratch.reset();
   {
-    auto detached = engine->take_ticket_state();
+    auto detached = engine->take_ticket_state(true);
     detached->completion = work;
     detached->who = who;
     detached->resources.push_back(owner);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/runtime/detail/event_pool.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

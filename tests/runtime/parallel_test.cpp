@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/runtime/processors.hpp"
+#include "../../src/runtime/worker_pool.hpp"
 
 #include <ferry/runtime/detail/parallel.hpp>
 

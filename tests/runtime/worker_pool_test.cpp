@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/runtime/worker_pool.hpp"
-#include "../../src/runtime/processors.hpp"
 
-#include <ferry/runtime/detail/worker_team.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -145,8 +144,8 @@ TEST_CASE("many threads have worker teams at once, more than there are threads t
   CHECK(wrong == 0);
 }
 
-// A thread waits for what another worker team's calling thread is to do: no worker team may keep another one from
-// beginning.
+// A thread waits for what another worker team's calling thread is to do: no worker team may keep another one
+// from beginning.
 TEST_CASE("worker teams that wait for each other come to an end", "[pool]") {
   std::atomic<bool> signal{false};
   std::atomic<bool> waiting{false};

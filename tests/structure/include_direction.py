@@ -75,7 +75,7 @@ ALLOWED["instances"] = {area for area in ALLOWED if area.split("/")[0] not in su
 ALLOWED["umbrella"] = set(ALLOWED)
 PLAIN = {"error.hpp", "version.hpp"}
 UMBRELLAS = {"ferry.hpp", "bags.hpp", "cache.hpp", "calibrate.hpp", "compat.hpp", "distributed.hpp", "int8.hpp", "quantized.hpp", "interop.hpp", "io.hpp",
-             "loader.hpp", "ferry.cpp", "ferry_io.cpp", "ferry_distributed.cpp", "io.cpp", "distributed.cpp"}
+             "loader.hpp", "ferry.cpp", "ferry_io.cpp", "ferry_distributed.cpp"}
 
 LONGEST_HEADER = 300
 WIDEST_COMMENT = 110

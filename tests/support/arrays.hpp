@@ -64,9 +64,9 @@ std::vector<T> take(const ferry::tensor<T, Space, Extents>& source) {
 
 /// A tensor with the given contents.
 template <class Space, class T>
-ferry::tensor<T, Space> make(const char* label, std::size_t rows, std::size_t width,
+ferry::tensor<T, Space> make(const char* label, std::size_t rows, std::size_t columns,
                              const std::vector<T>& values) {
-  ferry::tensor<T, Space> array(label, rows, width);
+  ferry::tensor<T, Space> array(label, rows, columns);
   put(array, values);
   return array;
 }

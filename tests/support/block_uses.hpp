@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/use_record.hpp>
 
 #include <memory>
 #include <utility>
@@ -13,10 +13,10 @@ namespace ferry_test {
 /// ended. False where `resource` is no lease.
 inline bool note_use(const std::shared_ptr<void>& resource, ferry::detail::event_handle end,
                      ferry::detail::instance_id who) {
-  ferry::detail::used_object* const loan = ferry::detail::loan_of(resource);
-  if (loan == nullptr) return false;
-  loan->promise(true);
-  loan->note(true, std::move(end), who);
+  ferry::detail::used_object* const block = ferry::detail::block_of_lease(resource);
+  if (block == nullptr) return false;
+  block->promise();
+  block->record(true, std::move(end), who);
   return true;
 }
 

@@ -149,10 +149,10 @@ TEST_CASE("extents say what they fix", "[shape]") {
   STATIC_CHECK(some::value(1) == 3);
   STATIC_CHECK(some::value(2) == dyn);
   STATIC_CHECK(some::value(3) == dyn);
-  STATIC_CHECK(ferry::detail::static_width<some>() == dyn);
-  STATIC_CHECK(ferry::detail::static_width<extents<dyn, 3, 5>>() == 15);
-  STATIC_CHECK(ferry::detail::static_width<extents<dyn>>() == 1);
-  STATIC_CHECK(ferry::detail::static_width<ferry::dynamic_rank>() == dyn);
+  STATIC_CHECK(ferry::detail::static_width<some> == dyn);
+  STATIC_CHECK(ferry::detail::static_width<extents<dyn, 3, 5>> == 15);
+  STATIC_CHECK(ferry::detail::static_width<extents<dyn>> == 1);
+  STATIC_CHECK(ferry::detail::static_width<ferry::dynamic_rank> == dyn);
 }
 
 TEST_CASE("a tensor of dynamic rank takes rank and extents from its constructor", "[shape]") {

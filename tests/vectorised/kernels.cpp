@@ -26,8 +26,9 @@ using step_of =
 template <class Rule, int Fields>
 using step = step_of<kernels::nearest_weights<float>, float, Rule, Fields>;
 template <class Weights, class Rule, class Stages, int Fields, int RowFields>
-using whole_step = kernels::update_whole_rows<float, tile, ferry::duplicates::sum, plan, float, Weights,
-                                              float, pace<Rule>, Stages, Fields, RowFields>;
+using whole_step = kernels::update_whole_rows<float, tile, ferry::duplicates::sum, plan, float,
+                                              kernels::update_row<Weights, float, pace<Rule>, Stages, Fields>,
+                                              kernels::state_rows<float, RowFields>>;
 using clipped =
     kernels::transform_pack<decltype(std::declval<const optim::clip_norm&>().device_part<float>())>;
 
@@ -64,9 +65,12 @@ FERRY_TEST_ON_HOST(whole_step<records<false>, optim::adam, clipped, 2, 0>)
 
 // Rows that are read after the steps that they missed, and rows that become 8-bit ones.
 template <class Rule, int Fields>
-using caught_up = kernels::caught_up_rows<float, tile, list, float, float,
+using caught_up_row = kernels::update_row<kernels::nearest_weights<float>, float,
                                           kernels::catch_up_schedule<typename Rule::template update<float>>,
-                                          kernels::transform_pack<>, kernels::nearest_weights<float>, Fields>;
+                                          kernels::transform_pack<>, Fields>;
+template <class Rule, int Fields>
+using caught_up =
+    kernels::caught_up_rows<float, tile, list, caught_up_row<Rule, Fields>, kernels::nearest_weights<float>>;
 FERRY_TEST_ON_HOST(caught_up<optim::sgd, 0>)
 FERRY_TEST_ON_HOST(caught_up<optim::adam, 2>)
 FERRY_TEST_ON_HOST(

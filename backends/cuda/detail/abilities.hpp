@@ -5,7 +5,7 @@
 #include "../tuning.hpp"
 #include "page_locking.hpp"
 
-#include <ferry/memory/detail/without.hpp>
+#include <ferry/memory/detail/backend.hpp>
 
 #include <cuda_runtime.h>
 

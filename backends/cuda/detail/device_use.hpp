@@ -11,8 +11,9 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstddef>
+#include <map>
 #include <mutex>
 #include <new>
 #include <string>
@@ -40,8 +41,10 @@ class device_use {
     return use;
   }
 
-  /// The number of devices in use.
-  [[nodiscard]] int count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool has_several_devices() {
+    const std::lock_guard lock(guard_);
+    return devices_.size() > 1;
+  }
 
   /// Begins to use a device. From here on it maps all managed memory. If the advice fails, kernels of the
   /// device reach the memory all the same, but fault for its pages.
@@ -55,7 +58,6 @@ class device_use {
       throw device_error(
           ferry::detail::joined("ferry: device ", device, " can't be used (cuDevicePrimaryCtxRetain)"));
     devices_.push_back(device);
-    count_.fetch_add(1, std::memory_order_relaxed);
     for (const auto& memory : managed_) advise(memory.first, memory.second, device);
   }
 
@@ -75,23 +77,13 @@ class device_use {
   [[nodiscard]] bool connect(int first, int second) {
     if (first == second) return true;
     const std::lock_guard lock(guard_);
-    for (const link& known : links_)
-      if ((known.first == first && known.second == second) ||
-          (known.first == second && known.second == first))
-        return known.connected;
-    links_.reserve(links_.size() + 1);
+    const auto [link, is_new] = links_.try_emplace(std::minmax({first, second}), false);
+    if (!is_new) return link->second;
     const capture_pause pause(true);
-    const bool connected = open(first, second) && open(second, first);
-    links_.push_back({first, second, connected});
-    return connected;
+    return link->second = open(first, second) && open(second, first);
   }
 
  private:
-  struct link {
-    int first, second;
-    bool connected;
-  };
-
   static void advise(void* data, std::size_t bytes, int device) noexcept {
     const device_guard guard(device, std::nothrow);
     const capture_pause pause(true);
@@ -110,10 +102,9 @@ class device_use {
   }
 
   std::mutex guard_;
-  std::atomic<int> count_{0};
   std::vector<int> devices_;
   std::vector<std::pair<void*, std::size_t>> managed_;
-  std::vector<link> links_;
+  std::map<std::pair<int, int>, bool> links_;  ///< whether two devices reach each other's memory
 };
 
 }  // namespace ferry::cuda

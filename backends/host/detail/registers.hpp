@@ -3,7 +3,7 @@
 
 #include "lanes.hpp"
 
-#include <ferry/memory/detail/without.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 /// Sources with FERRY_DISPATCH_AVX2, which ferry::instances defines, compile the loops of the host's kernels

@@ -8,6 +8,7 @@
 #include <ferry/concepts/policy.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/measure_norm.hpp>
+#include <ferry/optim/detail/square_sums.hpp>
 #include <ferry/optim/grad_norm.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
@@ -39,31 +40,24 @@ namespace ferry::kernels {
 /// Squares of the combined gradients of a plan's unique rows, as combined_squares, from the gradients of
 /// bags. `Chosen` is void, or the type of the positions of maxima: a column's gradient goes to that position.
 template <class T, class Chosen>
-struct bag_squares {
-  using sum_type = square_ranges;
+struct bag_squares : combined_squares<T> {
+  using typename combined_squares<T>::sum_type;
 
-  const T* values;
-  std::int64_t stride;
-  detail::fast_divisor width;
-  std::int64_t count;
-  const std::int64_t* order;
-  const std::int64_t* segment_begin;
-  const std::int64_t* unique_count;
-  const std::int64_t* rows;  ///< of each place: its bag
-  const double* factors;     ///< of each place; null: 1
+  const std::int64_t* rows;  ///< of each entry of the order: its bag
+  const double* factors;     ///< of each entry; null: 1
   const Chosen* chosen;
   std::int64_t chosen_stride;
 
   KOKKOS_FUNCTION void add(sum_type& sum, std::int64_t i) const {
-    const std::int64_t segment = width.quotient(i);
-    if (segment >= *unique_count) return;
-    const std::int64_t column = i - segment * width.divisor();
+    const std::int64_t segment = this->width.quotient(i);
+    if (segment >= *this->unique_count) return;
+    const std::int64_t column = i - segment * this->width.divisor();
     double combined = 0.0;
-    for (std::int64_t k = segment_begin[segment]; k < segment_begin[segment + 1]; ++k) {
+    for (std::int64_t k = this->segment_begin[segment]; k < this->segment_begin[segment + 1]; ++k) {
       const std::int64_t bag = rows[k];
       if constexpr (!std::is_void_v<Chosen>)
-        if (static_cast<std::int64_t>(chosen[bag * chosen_stride + column]) != order[k]) continue;
-      const auto value = convert<double>(values[bag * stride + column]);
+        if (static_cast<std::int64_t>(chosen[bag * chosen_stride + column]) != this->order[k]) continue;
+      const auto value = convert<double>(this->values[bag * this->stride + column]);
       combined += factors == nullptr ? value : value * factors[k];
     }
     add_square(sum, combined);
@@ -110,17 +104,13 @@ struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
     call.use(grads.plan.storage());
     const plan_storage& plan = *grads.plan.storage();
     const std::int64_t positions = grads.plan.positions();
-    kernels::bag_squares<value, chosen> squares{array.data,
-                                                array.row_stride(),
-                                                fast_divisor(array.width()),
-                                                count(grads, array),
-                                                plan.order,
-                                                plan.segment_begin,
-                                                plan.unique_count,
-                                                nullptr,
-                                                nullptr,
-                                                nullptr,
-                                                0};
+    kernels::bag_squares<value, chosen> squares{
+        {array.data, array.row_stride(), fast_divisor(array.width()), count(grads, array), plan.order,
+         plan.segment_begin, plan.unique_count},
+        nullptr,
+        nullptr,
+        nullptr,
+        0};
     if (squares.count == 0) return squares;
     auto* rows = call.template scratch<std::int64_t>(positions);
     double* factors = weighs || Pooling::divides ? call.template scratch<double>(positions) : nullptr;
@@ -137,21 +127,13 @@ struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
     }
     const std::string& label = call.label("bags");
     const auto* const sizes = Pooling::divides ? bag_row_counts(call, label, bags, row_of) : nullptr;
-    launch_places<weighs>(call, label, plan, bags, {}, grads.extra, sizes, Pooling::divides, rows, factors);
+    launch_shares<weighs>(call, label, plan, bags, {}, grads.extra, sizes, Pooling::divides, rows, factors);
     return squares;
   }
 };
 
-/// The offsets of bags as bag_grads keeps them: a reference, or the number of positions of each bag.
 template <class Offsets>
-auto kept_offsets(const Offsets& offsets) {
-  if constexpr (is_hotness<Offsets>())
-    return bags_named_by(offsets);
-  else
-    return read_only(make_ref(offsets));
-}
-template <class Offsets>
-using kept_offsets_t = decltype(kept_offsets(std::declval<const std::remove_cvref_t<Offsets>&>()));
+using kept_offsets_t = decltype(bags_named_by(std::declval<const std::remove_cvref_t<Offsets>&>()));
 
 template <class Array>
 using kept_array_t = decltype(read_only(make_ref(std::declval<const std::remove_cvref_t<Array>&>())));
@@ -198,7 +180,7 @@ struct bag_grads {
   template <class Bags>
   bag_grads(row_plan batch_plan, Bags&& bags, Grads&& pooled_grads, Pooling = {})
       : plan(std::move(batch_plan)),
-        offsets(::ferry::detail::kept_offsets(bags)),
+        offsets(::ferry::detail::bags_named_by(bags)),
         grads(std::forward<Grads>(pooled_grads)),
         extra{} {
     ::ferry::detail::require_lasting_argument<Bags>();
@@ -206,7 +188,7 @@ struct bag_grads {
   template <class Bags, ArrayLike More>
   bag_grads(row_plan batch_plan, Bags&& bags, Grads&& pooled_grads, const More& more, Pooling = {})
       : plan(std::move(batch_plan)),
-        offsets(::ferry::detail::kept_offsets(bags)),
+        offsets(::ferry::detail::bags_named_by(bags)),
         grads(std::forward<Grads>(pooled_grads)),
         extra(::ferry::detail::read_only(make_ref(more))) {
     ::ferry::detail::require_lasting_argument<Bags>();

@@ -21,52 +21,34 @@ using pooled_element = typename access_to<Table, true>::gathered;
 
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Bag>
 consteval void require_bag_verb() {
-  require_row_verb<Exec, checked_table<Table>, Indices, Pooled, typename Bag::chosen, false>();
+  using access = access_to<Table, true>;
+  require_row_verb<Exec, typename access::checked, Indices, Pooled, typename Bag::chosen, false>();
   require_offsets<Exec, Offsets>();
   static_assert(
       !Bag::chosen::template get<path_category, path::automatic>::sorts,
       "ferry: gather_bags adds rows in the order of their positions, so path::ordered and path::cooperative, which visit rows in the order of the table, are not for it.");
   static_assert(NumberElement<pooled_element<Table>> && NumberElement<typename traits_of<Pooled>::value_type>,
                 "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
-  if constexpr (HasRowAccess<Table> && !is_codes<Table>) {
-    using access = table_access<Table>;
-    access::template require<Exec, typename Bag::chosen>();
-    if constexpr (requires { access::is_read_by_host; })
-      static_assert(
-          !by_host_alone<typename Bag::chosen::template get<path_category, path::automatic>> ||
-              access::is_read_by_host || !access::memory_space::is_host_accessible,
-          "ferry: path::staged pools the rows of host memory there, so codes and scales must both be in host memory; use path::direct.");
-  }
+  access::template require<Exec, typename Bag::chosen>();
+  if constexpr (is_quantized<Table>)
+    static_assert(
+        !by_host_alone<typename Bag::chosen::template get<path_category, path::automatic>> ||
+            access::is_read_by_host || !access::memory_space::is_host_accessible,
+        "ferry: path::staged pools the rows of host memory there, so codes and scales must both be in host memory; use path::direct.");
 }
 
 /// Checks and pools. `extra` is no_array, the weights of the positions, or the positions of the maxima.
-template <class Bag, class Exec, class Access, class Indices, class Offsets, class Pooled, class Extra>
-ticket pool_checked(const Exec& exec, const Access& access, const Indices& indices, const Offsets& offsets,
+template <class Bag, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
+ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
                     Pooled& pooled, const Extra& extra) {
-  using pooling = typename Bag::pooling;
   using path_policy = typename Bag::chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
+  const access_to<Table, true> access(table, "gather_bags");
   const auto out = make_ref(pooled);
   const auto& named = rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
   require_bag_batch<Bag, Exec>(access, named, bags, extra, out);
-  if constexpr (pooling::selects)
-    return pool_bags<path_policy, pooling, bounds_policy>(exec, access, named, bags, no_array{}, extra, out);
-  else
-    return pool_bags<path_policy, pooling, bounds_policy>(exec, access, named, bags, extra, no_array{}, out);
-}
-
-/// pool_checked, with the addresser of the table.
-template <class Bag, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
-ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
-                    Pooled& pooled, const Extra& extra) {
-  if constexpr (HasRowAccess<Table> && !is_codes<Table>) {
-    return pool_checked<Bag>(exec, table_access<Table>(table, "gather_bags"), indices, offsets, pooled,
-                             extra);
-  } else {
-    const auto rows = rows_to_pool(table);
-    return pool_checked<Bag>(exec, plain_rows(rows), indices, offsets, pooled, extra);
-  }
+  return pool_bags<path_policy, typename Bag::pooling, bounds_policy>(exec, access, named, bags, extra, out);
 }
 
 }  // namespace detail

@@ -38,66 +38,48 @@ using sum_of_positions =
     std::conditional_t<Pooling::selects, chosen_sum,
                        std::conditional_t<std::is_same_v<Extra, no_array>, duplicates::sum, weighted_sum>>;
 
-/// Checks the shapes, makes the plan and steps on the rows of `access`.
-template <class Bag, class Exec, class Rule, class Access, class State, class Named, class Offsets,
-          class Value, class ValueSpace, class Extra, class WeightGrads>
-ticket step_on_bags(const Exec& exec, const Rule& rule, const Access& access, State& state,
-                    const Named& named, const Offsets& offsets, const array_ref<Value, ValueSpace>& grads,
-                    const Extra& extra, const WeightGrads& weight_grads) {
-  const char* verb = rows_of_bags::verb;
-  using pooling = typename Bag::pooling;
-  using chosen = typename Bag::chosen;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  using sum = sum_of_positions<pooling, Extra>;
-  using with_sum = chosen_policies<typename chosen::list, sum>;
-  using compute = step_type<typename Access::value_type, typename State::value_type, Value>;
-  const auto& table = access.table();
-  access.require_foreign(verb, named, offsets, grads, extra, weight_grads);
-  const auto bags = bags_named_by(offsets);
-  const std::int64_t positions = positions_of(named);
-  require_bags(verb, bags, positions, grads);
-  require_a_bag(verb, positions, grads);
-  require_shapes(verb, table, grads.rows(), grads);
-  require_extra<pooling>(verb, extra, positions, grads);
-  if constexpr (!std::is_same_v<WeightGrads, no_array>)
-    require_weights(verb, weight_grads, positions, gradients_of_weights);
-  const auto step_by = [&](const row_plan& plan) {
-    const auto shares =
-        plan_bags<pooling, bounds_policy, compute>(exec, access, plan, bags, extra, weight_grads, grads);
-    return step_rows<with_sum, rows_of_bags>(exec, rule, access, state, rows_named_by(shares.plan),
-                                             shares.gradients);
-  };
-  require_bag_indices<Exec, chosen>(verb, named, table);
-  if constexpr (is_plan<Named>)
-    return step_by(named);
-  else
-    return step_by(plan_rows_of<bounds_policy>(exec, named, table.rows()));
-}
-
 /// True if step_bags trains a kind of table: of quantized rows those in records.
 template <class Table>
-consteval bool has_trained_bags() {
-  if constexpr (HasWritableRows<Table>)
-    return !is_coded_weights<typename step_table<table_access<Table>>::type>;
-  else
-    return !is_quantized<Table> || is_codes<Table>;
-}
+inline constexpr bool has_trained_bags = !is_coded_weights<typename step_table<step_access<Table>>::type>;
 
-/// step_on_bags, with the addresser of the table.
+/// Checks the shapes, makes the plan and steps on the rows of the table.
 template <class Bag, class Exec, class Rule, class Table, class State, class Indices, class Offsets,
           class Value, class ValueSpace, class Extra, class WeightGrads>
 ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& state, const Indices& indices,
                     const Offsets& offsets, const array_ref<Value, ValueSpace>& grads, const Extra& extra,
                     const WeightGrads& weight_grads) {
-  const auto& named = rows_named_by(indices);
-  if constexpr (!has_trained_bags<std::remove_const_t<Table>>()) {
-    return {};  // refused by require_bag_step
-  } else if constexpr (HasWritableRows<Table>) {
-    return step_on_bags<Bag>(exec, rule, table_access<Table>(table, rows_of_bags::verb), state, named,
-                             offsets, grads, extra, weight_grads);
+  if constexpr (!has_trained_bags<Table&>) {
+    return {};  // require_bag_step refuses it
   } else {
-    const auto rows = rows_to_pool(table);
-    return step_on_bags<Bag>(exec, rule, plain_rows(rows), state, named, offsets, grads, extra, weight_grads);
+    const char* verb = rows_of_bags::verb;
+    const step_access<Table&> access(table, verb);
+    using pooling = typename Bag::pooling;
+    using chosen = typename Bag::chosen;
+    using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+    using sum = sum_of_positions<pooling, Extra>;
+    using with_sum = chosen_policies<typename chosen::list, sum>;
+    using compute = step_type<typename step_access<Table&>::value_type, typename State::value_type, Value>;
+    const auto& named = rows_named_by(indices);
+    access.require_foreign(verb, named, offsets, grads, extra, weight_grads);
+    const auto bags = bags_named_by(offsets);
+    const std::int64_t positions = positions_of(named);
+    require_bags(verb, bags, positions, grads);
+    require_a_bag(verb, positions, grads);
+    require_shapes(verb, access.table(), grads.rows(), grads);
+    require_extra<pooling>(verb, extra, positions, grads);
+    if constexpr (!std::is_same_v<WeightGrads, no_array>)
+      require_weights(verb, weight_grads, positions, gradients_of_weights);
+    const auto step_by = [&](const row_plan& plan) {
+      const auto shares =
+          plan_bags<pooling, bounds_policy, compute>(exec, access, plan, bags, extra, weight_grads, grads);
+      return step_rows<with_sum, rows_of_bags>(exec, rule, access, state, rows_named_by(shares.plan),
+                                               shares.gradients);
+    };
+    require_bag_indices<Exec, chosen>(verb, named, access.table());
+    if constexpr (is_plan<std::remove_cvref_t<decltype(named)>>)
+      return step_by(named);
+    else
+      return step_by(plan_rows_of<bounds_policy>(exec, named, access.table().rows()));
   }
 }
 
@@ -106,24 +88,19 @@ template <class Exec, class Rule, class Table, class StateRule, class Indices, c
           class Bag>
 consteval void require_bag_step() {
   using chosen = typename Bag::chosen;
+  using access = step_access<std::remove_reference_t<Table>&>;
   static_assert(
-      has_trained_bags<std::remove_cvref_t<Table>>(),
+      has_trained_bags<std::remove_reference_t<Table>&>,
       "ferry: of quantized tables step_bags trains a rowwise_int8_tensor; for another one gather the gradient of its bag for each position, and call step.");
-  if constexpr (has_trained_bags<std::remove_cvref_t<Table>>()) {
+  if constexpr (has_trained_bags<std::remove_reference_t<Table>&>) {
     require_step_rule<Rule, StateRule>();
-    require_row_verb<Exec, checked_table<Table>, Indices, Grads, chosen, true, true>();
+    require_row_verb<Exec, typename access::checked, Indices, Grads, chosen, true, true>();
     require_offsets<Exec, Offsets>();
     static_assert(
         !chosen::template names<duplicates_category>,
         "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
-    using table_type = std::remove_cvref_t<Table>;
-    if constexpr (HasWritableRows<table_type>) {
-      table_access<table_type>::require_writable();
-      table_access<table_type>::template require<Exec, chosen>();
-    } else if constexpr (!is_codes<table_type>) {
-      require_mutable<Table>();
-      require_output<Table>();
-    }
+    access::require_writable();
+    access::template require<Exec, chosen>();
   }
 }
 

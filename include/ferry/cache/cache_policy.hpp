@@ -16,7 +16,7 @@ namespace ferry {
 ///   counts_rows       whether uses of rows are counted, 4 bytes per row of the table in device memory, and
 ///                     the rows exchanged for those used most
 ///   most_rows(rows)   the most rows to keep, of a table of `rows` rows; throws for options that do not fit
-///   interval()        batches between two exchanges; 0 for none
+///   interval()        batches between two refreshes; 0 for none
 ///   rows_from_start(rows)
 ///                     the rows to keep from the beginning, each once and of [0, rows)
 template <class T>
@@ -27,6 +27,15 @@ concept CachePolicy = requires(const T& policy, std::int64_t rows) {
   { policy.interval() } -> std::convertible_to<std::int64_t>;
   { policy.rows_from_start(rows) } -> std::convertible_to<std::vector<std::int64_t>>;
 };
+
+namespace detail {
+/// True for policies under which each batch of rows brings its own, declared by `keeps_order`.
+template <class Policy>
+inline constexpr bool keeps_order = false;
+template <class Policy>
+  requires requires { Policy::keeps_order; }
+inline constexpr bool keeps_order<Policy> = Policy::keeps_order;
+}  // namespace detail
 
 /// The policies of a cached_table.
 namespace cache {

@@ -4,6 +4,7 @@
 #include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
+#include <ferry/cache/first.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/execution_space.hpp>
@@ -30,17 +31,8 @@ inline constexpr bool is_cacheable = holds_elements<Table>() || is_quantized<std
                                      (is_records<std::remove_cv_t<Table>> &&
                                       !is_table_object<std::remove_cv_t<Table>>);
 
-/// Stand for the table and the policy.
-/// @{
+/// Stands for the table.
 struct refused_table {};
-struct refused_policy {
-  static constexpr const char* name = "refused";
-  static constexpr bool counts_rows = false;
-  [[nodiscard]] static std::int64_t most_rows(std::int64_t) { return 0; }
-  [[nodiscard]] static std::int64_t interval() { return 0; }
-  [[nodiscard]] static std::vector<std::int64_t> rows_from_start(std::int64_t) { return {}; }
-};
-/// @}
 
 /// True unless the arguments are a table in a variable and a policy.
 template <class Table, class Policy = int, class... Rest>
@@ -78,6 +70,9 @@ namespace ferry {
 
 namespace detail {
 
+template <class Exec, class Cached, class Rows, class... Policies>
+ticket prefetch_rows(const Exec& exec, const Cached& table, const Rows& rows, Policies...);
+
 template <class Policy>
 inline constexpr bool is_resizable = requires(const Policy& policy) {
   { policy.resized(std::int64_t{}) } -> std::same_as<Policy>;
@@ -114,6 +109,7 @@ class cached_table {
 
  public:
   using table_type = Table;                                      ///< the backing table
+  using policy_type = Policy;                                    ///< which rows are cached
   using value_type = typename traits::value_type;                ///< its elements
   using memory_space = typename traits::memory_space;            ///< where it lies
   using ref_type = detail::array_ref<value_type, memory_space>;  ///< the table as verbs see it
@@ -130,7 +126,7 @@ class cached_table {
   /// bad_alloc, budget_exceeded.
   cached_table(Table& table, Policy policy) requires detail::is_cacheable<Table>
       : policy_(std::move(policy)),
-        table_(traits::ref(table)),
+        table_(detail::backing_ref(table)),
         state_(table),
         core_(traits::cache(table, [this](const auto& array, const auto&... more) {
           return detail::make_cache<detail::is_quantized<Table>>(array, traits::row_bytes(table_), policy_,
@@ -202,6 +198,30 @@ class cached_table {
     detail::resize_cache(core(), ref(), policy_, cache::count(rows).value());
   }
 
+  /// The slots as a table in device memory, whose rows kernels read after resolve. Only under cache::lru, and
+  /// of tables whose elements are no codes. Kernels must not write to it.
+  [[nodiscard]] auto device_rows() const {
+    static_assert(detail::keeps_order<Policy>,
+                  "ferry: rows have slots that a program may read under cache::lru alone, by resolve.");
+    static_assert(!detail::is_quantized<Table> && !detail::is_records<Table>,
+                  "ferry: slots of codes and of records are read by verbs, which know their parts.");
+    return detail::rows_in_slots(core(), table_);
+  }
+  /// Enqueues that a group of cache::lru has no cached rows, as if it had never had any: a request has ended.
+  /// Changes are written to the table. Throws invalid_argument if there is no such group.
+  template <ExecutionSpace Exec>
+  [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket forget(
+      const Exec& exec, std::int64_t group) {
+    static_assert(detail::keeps_order<Policy>, "ferry: only cache::lru has groups that can be emptied.");
+    return detail::forget_group(exec, core(), group);
+  }
+  /// resolve without slots, for rows of later batches; on an instance of its own beside other work.
+  template <ExecutionSpace Exec, class Rows, class... Policies>
+  [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket prefetch(
+      const Exec& exec, const Rows& rows, Policies... policies) {
+    return detail::prefetch_rows(exec, *this, rows, policies...);
+  }
+
   /// For the verbs: the cache, the table and the state in records, with their record of accesses. Throws
   /// invalid_argument if the cache was moved elsewhere or the table was destroyed.
   /// @{
@@ -244,7 +264,7 @@ class cached_table<detail::refused_table, Policy> {
 template <class... Arguments>
   requires(detail::is_refused_cache<Arguments...>())
 cached_table(Arguments&&...)
-->cached_table<detail::refused_table, detail::refused_policy>;
+->cached_table<detail::refused_table, cache::first>;
 
 }  // namespace ferry
 

@@ -11,20 +11,20 @@
 
 namespace ferry::cache {
 
-/// Keeps the rows that were used most. Verbs count how often each row is used; with every exchange after a
+/// Keeps the rows that were used most. Verbs count how often each row is used; with every refresh after a
 /// full interval the counts are halved, so that changes of popularity are followed. From the third interval
 /// on a row needs two uses more than a cached one to replace it, so that rows which are hardly used are not
 /// exchanged by chance. A cached row with nothing left of its count leaves for any that was used. Of
 /// rows with equal counts those stay that are there, then smaller row numbers win.
 ///
 ///   rows     the most rows in device memory
-///   refresh  batches between two exchanges. The first exchanges come after 1, 2, 4, 8, ... batches
+///   refresh  batches between two refreshes. The first refreshes come after 1, 2, 4, 8, ... batches
 struct frequency {
   static constexpr std::string_view name = "cache::frequency";  ///< see ferry::CachePolicy
   static constexpr bool counts_rows = true;                     ///< see ferry::CachePolicy
 
   count rows;          ///< the most rows in device memory
-  count refresh = 64;  ///< batches between two exchanges
+  count refresh = 64;  ///< batches between two refreshes
 
   /// See ferry::CachePolicy.
   /// @{

@@ -6,7 +6,7 @@
 
 namespace ferry {
 
-/// The place of the bytes of a tensor and the way a device reaches them: an empty type with these members.
+/// The location of the bytes of a tensor and the way a device reaches them: an empty type with these members.
 ///
 ///   ferry_memory_space  the type itself
 ///   name                its name in error messages and descriptions

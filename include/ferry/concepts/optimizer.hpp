@@ -92,11 +92,11 @@ consteval bool can_update(std::integer_sequence<int, More...>) {
 /// with an impossible number of fields, which another sentence refuses.
 template <class Rule, class Compute>
 consteval bool can_update() {
-  constexpr int least = Rule::min_fields, most = fields_of<Rule, optim::field>;
-  if constexpr (least < 0 || least > most)
+  constexpr int min_count = Rule::min_fields, max_count = fields_of<Rule, optim::field>;
+  if constexpr (min_count < 0 || min_count > max_count)
     return true;
   else
-    return can_update<Rule, Compute>(std::make_integer_sequence<int, most - least + 1>());
+    return can_update<Rule, Compute>(std::make_integer_sequence<int, max_count - min_count + 1>());
 }
 
 }  // namespace detail
@@ -104,7 +104,7 @@ consteval bool can_update() {
 /// The rule of an optimizer: its options are data members, and these members describe it to the library.
 ///
 ///   name                         text for labels and messages
-///   min_fields                   fewest active state fields, over all options
+///   min_fields                   least number of active state fields, over all options
 ///   fields()                     Hana tuple of state fields (torch.optim's names) and their initial values
 ///   check()                      throws invalid_argument for an option outside of its range
 ///   check_in_float()             optional: throws for an option that float can't hold; called before a step

@@ -7,30 +7,21 @@
 
 namespace ferry {
 
-/// Category of the path policies. A verb takes at most one policy of each category.
-struct path_category {};
-/// Category of the bounds policies.
-struct bounds_category {};
-/// Category of the duplicates policies.
-struct duplicates_category {};
-/// Category of the step_count policies.
-struct step_count_category {};
-/// Category of the rounding policies.
-struct rounding_category {};
-/// Category of the nonfinite policies.
-struct nonfinite_category {};
-/// Category of the pooling policies.
-struct pooling_category {};
-/// Category of the reduce policies, of sharded tables.
-struct reduce_category {};
-/// Category of the occupancy policies.
-struct occupancy_category {};
-/// Category of the overlap policies.
-struct overlap_category {};
-/// Categories of the bounds of one side of copy_rows.
+/// Categories of policies. A verb takes at most one policy of each category.
 /// @{
-struct source_bounds_category {};
-struct target_bounds_category {};
+struct path_category {};
+struct bounds_category {};
+struct duplicates_category {};
+struct step_count_category {};
+struct rounding_category {};
+struct nonfinite_category {};
+struct pooling_category {};
+struct reduce_category {};  ///< of sharded tables
+struct occupancy_category {};
+struct overlap_category {};
+struct overflow_category {};
+struct source_bounds_category {};  ///< of one side of copy_rows
+struct target_bounds_category {};  ///< of the other side
 /// @}
 
 /// A policy is an empty type with a `name` and a `policy_category`. Policies are a verb's last arguments, in
@@ -134,6 +125,12 @@ concept OccupancyPolicy = PolicyOf<T, occupancy_category> && requires {
 template <class T>
 concept OverlapPolicy = PolicyOf<T, overlap_category> && requires {
   { T::buffers } -> std::convertible_to<bool>;
+};
+
+/// Rows without a slot: left out if the policy `spills`, else an error.
+template <class T>
+concept OverflowPolicy = PolicyOf<T, overflow_category> && requires {
+  { T::spills } -> std::convertible_to<bool>;
 };
 
 }  // namespace ferry

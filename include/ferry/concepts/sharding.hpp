@@ -12,8 +12,8 @@ struct global_rows;
 
 namespace ferry {
 
-/// The numbers of a shard's rows, for kernels, which Sharding::global_rows returns: place i of the shard has
-/// the row numbers[i] if there is an array, else scramble.backward(first + i * stride). The array lies in
+/// The numbers of a shard's rows, for kernels, which Sharding::global_rows returns: local row i of the shard
+/// is the row numbers[i] if there is an array, else scramble.backward(first + i * stride). The array lies in
 /// memory that host code and kernels reach, as mapped_space, and lives as long as the sharding.
 using shard_rows = kernels::global_rows;
 
@@ -58,14 +58,14 @@ concept numbers_rows = requires(const S& sharding, std::int64_t rows, int ranks,
 };
 }  // namespace detail
 
-/// How the rows of a sharded_table are spread over the ranks of a group. A small object, equal on all ranks.
-/// For rows in an order of your own, such as by load, sharding::dealt takes an array or a function.
+/// How the rows of a sharded_table are distributed over the ranks of a group. A small object, equal on all
+/// ranks. For rows in an order of your own, such as by load, sharding::dealt takes an array or a function.
 ///
 ///   name                            text for messages
 ///   replicates                      a constant: whether every rank has all rows
 ///   check(ranks)                    throws invalid_argument for options that do not fit the group
 ///   owner(row, rows, ranks)         the rank that has a row
-///   local_row(row, rows, ranks)     the place of the row in the shard of its owner
+///   local_row(row, rows, ranks)     the index of the row in the shard of its owner
 ///   rows_of(rank, rows, ranks)      the rows of a shard
 ///   global_rows(rank, rows, ranks)  the inverse of local_row, for kernels: a shard_rows
 ///   in_kernels                      optional constant: true if owner and local_row are KOKKOS_FUNCTIONs,

@@ -66,7 +66,7 @@ consteval int eigen_columns() {
   if constexpr (!Extents::has_static_rank)
     return Eigen::Dynamic;
   else
-    return static_width<Extents>() == dyn ? Eigen::Dynamic : static_cast<int>(static_width<Extents>());
+    return static_width<Extents> == dyn ? Eigen::Dynamic : static_cast<int>(static_width<Extents>);
 }
 
 }  // namespace detail

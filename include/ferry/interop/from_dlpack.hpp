@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -22,16 +23,16 @@ namespace ferry {
 
 namespace detail {
 
-/// Checks the numbers of a DLTensor; returns its extents. A tensor without extents is one element.
-std::size_t dlpack_extents(const std::string& subject, const DLTensor& source,
+/// Checks the numbers of a DLTensor, and that its elements are of a type; returns its rank and sets its
+/// extents. A tensor without extents is one element. Appends its description to the subject of messages.
+std::size_t dlpack_extents(std::string& subject, const DLTensor& source, DLDataType type,
                            std::array<std::size_t, max_rank>& extents);
 
-/// Throws for strides that are not those of a row-major array. Null means that they are.
-void require_compact(const std::string& subject, const DLTensor& source, std::size_t size);
-
-/// The first element; null for an array without elements.
-void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_t size,
-                  std::size_t alignment);
+/// The first element of an array without gaps in memory of a space; null for an array without elements.
+/// Throws invalid_argument for other strides than those of a row-major array, null strides excepted, and if
+/// memory that the producer says to be of its device can't be memory of the space.
+void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_t size, std::size_t alignment,
+                  std::string_view space);
 
 }  // namespace detail
 
@@ -77,12 +78,7 @@ template <Element T, MemorySpace Space, class Extents = dynamic_rank, class Mana
   }
   const DLTensor& source = managed->dl_tensor;
   std::array<std::size_t, max_rank> extents{};
-  const std::size_t rank = detail::dlpack_extents(subject, source, extents);
-  subject += detail::joined(" ", detail::numbers_text(source.shape, source.ndim), " of ",
-                            detail::dlpack_type_text(source.dtype));
-  if (source.dtype.code != type.code || source.dtype.bits != type.bits || source.dtype.lanes != type.lanes)
-    throw invalid_argument(detail::joined(subject, " is no array of ", detail::dlpack_type_text(type),
-                                          ", the element type that it is taken as"));
+  const std::size_t rank = detail::dlpack_extents(subject, source, type, extents);
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned> && !std::is_const_v<T>) {
     if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0)
       throw invalid_argument(
@@ -90,9 +86,7 @@ template <Element T, MemorySpace Space, class Extents = dynamic_rank, class Mana
   }
   const auto checked =
       shape<Extents>::make(std::span<const std::size_t>(extents.data(), rank), label, sizeof(plain));
-  detail::require_compact(subject, source, checked.size());
-  void* const data = detail::dlpack_data(subject, source, checked.size(), alignof(plain));
-  detail::require_place<Space>(subject, source.device, data);
+  void* const data = detail::dlpack_data(subject, source, checked.size(), alignof(plain), Space::name);
   tensor<plain, Space, Extents> result(label, checked, static_cast<plain*>(data), std::move(owner));
   if constexpr (std::is_const_v<T>)
     return read_only_tensor<plain, Space, Extents>(std::move(result));

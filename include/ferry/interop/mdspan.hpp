@@ -146,7 +146,7 @@ template <std::size_t Rank = 0, class Array>
   static_assert(
       plain::memory_space::is_host_accessible,
       "ferry: an mdspan with the default accessor is for host code, which can't rely on reaching device_space; use tensor::view() or ferry::to_kokkos in kernels.");
-  constexpr std::size_t rank = Rank == 0 ? detail::default_rank<typename plain::extents_type>() : Rank;
+  constexpr std::size_t rank = Rank == 0 ? detail::rank_or<typename plain::extents_type, 2> : Rank;
   using extents_type = typename detail::mdspan_extents<typename plain::extents_type, rank>::type;
   if (rank != array.rank() && (rank != 2 || array.rank() <= 1))
     throw invalid_argument(detail::joined("ferry::to_mdspan: an mdspan of rank ", rank,

@@ -94,7 +94,7 @@ struct array_traits<read_only_tensor<T, Space, Extents>> {
   /// @{
   using value_type = const T;
   using memory_space = Space;
-  static constexpr std::size_t static_width = detail::static_width<Extents>();
+  static constexpr std::size_t static_width = detail::static_width<Extents>;
   static detail::array_ref<const T, Space> ref(const read_only_tensor<T, Space, Extents>& array) {
     return array_traits<tensor<T, Space, Extents>>::ref(array.as_tensor());
   }

@@ -78,7 +78,6 @@ template <class Managed, class Owner, class Order>
 Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> target, const Order& order) {
   using exported = dlpack_export<Managed, Owner>;
   using facts = typename exported::facts;
-  using space = typename facts::memory_space;
   constexpr bool read_only = std::is_const_v<typename facts::element>;
   constexpr bool versioned = std::is_same_v<Managed, DLManagedTensorVersioned>;
   static_assert(
@@ -91,17 +90,13 @@ Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> target, const Or
   if (array.rank() == 0)
     throw invalid_argument("ferry::to_dlpack: the tensor is an empty handle without extents");
   const bool some = array.size() != 0;
-  const memory_place place = some ? device_backend<space>::place_of(array.data()) : place_of_nothing<space>();
-  const DLDevice device = target.value_or(own_device<space>(place));
-  if (!may_present<space>(place, device))
-    throw invalid_argument(joined("ferry::to_dlpack: '", array.label(), "' is ", kind_text(place.kind), " (",
-                                  device_text(own_device<space>(place)),
-                                  "), which can't be presented as that of ", device_text(device)));
+  const DLDevice device = presented_device(array.label(), facts::memory_space::name,
+                                           some ? static_cast<const void*>(array.data()) : nullptr, target);
 
   auto result = std::make_unique<exported>();
   order(array.accesses(), !read_only);
   // Work of the consumer may be in flight when it lets go.
-  if (array.accesses() != nullptr) array.accesses()->note_untracked_use();
+  if (array.accesses() != nullptr) array.accesses()->record_untracked_use();
   result->owner = std::move(owner);  // the last step that changes anything: nothing throws from here
   std::int64_t stride = 1;
   const auto& contents = facts::get(result->owner);

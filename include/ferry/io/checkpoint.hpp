@@ -206,7 +206,7 @@ class checkpoint {
       throw invalid_argument(
           "ferry::io::checkpoint::save_async: the instance is being captured into a graph, whose work runs only when the graph is launched; end the capture first");
     backend::fence(exec, "ferry::save_async");
-    return save_in_background(options, ferry::detail::engine::get<Exec>());
+    return save_in_background(options, ferry::detail::engine::get_on<Exec>());
   }
 
   /// Loads a checkpoint of the folder, the newest one without options, into everything that was added. Names,
@@ -225,10 +225,6 @@ class checkpoint {
 
  private:
   void add_entry(std::unique_ptr<ferry::detail::checkpoint_entry> entry);
-  template <class Owner>  // of an entry
-  void add_entry(Owner entry) {
-    add_entry(std::unique_ptr<ferry::detail::checkpoint_entry>(entry.release()));
-  }
   void require_name(const std::string& name) const;
   void drop(const std::string& name) noexcept;
   void save_as(const std::string& name);

@@ -32,7 +32,7 @@ class named_array {
       ferry::detail::require_file_elements<plain>();
       using element = ferry::detail::file_element<plain>;
       static_assert(
-          ferry::detail::safetensors_place(ferry::detail::dtype_of<element>()) <
+          ferry::detail::safetensors_index(ferry::detail::dtype_of<element>()) <
               ferry::detail::safetensors_dtypes.size(),
           "ferry: safetensors has types for bool, integers, half_t, bhalf_t, float, double, complex floats and floating-point numbers of 8 and 4 bits only; save structs as .npy.");
       const plain* source = &array;
@@ -44,7 +44,7 @@ class named_array {
       const auto reference = ferry::detail::read_only(make_ref(*source));
       ferry::detail::require_extents("save_safetensors", reference.note());
       entry_.name = std::move(name);
-      entry_.type = ferry::detail::safetensors_place(ferry::detail::dtype_of<element>());
+      entry_.type = ferry::detail::safetensors_index(ferry::detail::dtype_of<element>());
       for (std::size_t i = 0; i < reference.rank; ++i)
         entry_.shape.push_back(static_cast<std::size_t>(reference.extents[i]));
       entry_.shape.back() *= ferry::detail::safetensors_dtypes[entry_.type].elements();
@@ -54,7 +54,7 @@ class named_array {
       };
     }
 
-  /// The description for a file's header; its place begins at 0.
+  /// The description for a file's header; its bytes begin at 0.
   [[nodiscard]] const ferry::detail::safetensors_entry& entry() const noexcept { return entry_; }
   /// Writes the elements in row-major order.
   void write(const ferry::detail::file& target, std::uint64_t offset) const { write_(target, offset); }

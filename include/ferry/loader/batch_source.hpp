@@ -85,10 +85,10 @@ class function_source {
   /// @}
 
  private:
-  template <std::size_t... Place>
-  void call(const batch_request& request, std::byte* const* data, std::index_sequence<Place...>) const {
+  template <std::size_t... Index>
+  void call(const batch_request& request, std::byte* const* data, std::index_sequence<Index...>) const {
     const std::size_t rows = request.samples.size();
-    function_(request, std::span<T>(reinterpret_cast<T*>(data[Place]), rows * widths_[Place])...);
+    function_(request, std::span<T>(reinterpret_cast<T*>(data[Index]), rows * widths_[Index])...);
   }
 
   std::int64_t samples_;
@@ -156,8 +156,8 @@ class table_source {
     const auto& first = std::get<0>(tables_);
     std::apply(
         [&](const auto&... table) {
-          std::size_t place = 0;
-          ((fields_[place++] = detail::batch_shape_of(table, first)), ...);
+          std::size_t index = 0;
+          ((fields_[index++] = detail::batch_shape_of(table, first)), ...);
         },
         tables_);
   }

@@ -35,17 +35,17 @@ class prefetched_batch {
                    std::int64_t number)
       : slot_(&source), layout_(&layout), epoch_(epoch), number_(number) {}
 
-  /// Array Place of the batch, as an argument of verbs; view() for kernels. Verbs, and kernels on the
+  /// Array Index of the batch, as an argument of verbs; view() for kernels. Verbs, and kernels on the
   /// prefetcher's instance, come after its transfer. It may be written to.
-  template <std::size_t Place>
+  template <std::size_t Index>
   [[nodiscard]] auto get() const {
-    return slice<Place, Space>(slot_->device, slot_->device_accesses);
+    return slice<Index, Space>(slot_->device, slot_->device_accesses);
   }
-  /// Array Place where the source has written it, in page-locked host memory: for host code. Written to, it
+  /// Array Index where the source has written it, in page-locked host memory: for host code. Written to, it
   /// is not sent again.
-  template <std::size_t Place>
+  template <std::size_t Index>
   [[nodiscard]] auto host() const {
-    return slice<Place, pinned_space>(slot_->host, slot_->host_accesses);
+    return slice<Index, pinned_space>(slot_->host, slot_->host_accesses);
   }
   /// All arrays: `auto [x, label] = batch->arrays();`
   [[nodiscard]] auto arrays() const { return all(std::index_sequence_for<T...>{}); }
@@ -62,16 +62,16 @@ class prefetched_batch {
   [[nodiscard]] std::int64_t number() const { return number_; }
 
  private:
-  template <std::size_t Place, class In>
+  template <std::size_t Index, class In>
   [[nodiscard]] auto slice(std::byte* memory, const std::shared_ptr<detail::access_tracker>& accesses) const {
-    using element = std::tuple_element_t<Place, std::tuple<T...>>;
-    const detail::slot_field& field = layout_->fields[Place];
+    using element = std::tuple_element_t<Index, std::tuple<T...>>;
+    const detail::slot_field& field = layout_->fields[Index];
     return tensor_slice<element, In>(field.label, reinterpret_cast<element*>(memory + field.offset),
                                      field.extents.template with_rows<dynamic_rank>(rows()), accesses);
   }
-  template <std::size_t... Place>
-  [[nodiscard]] auto all(std::index_sequence<Place...>) const {
-    return std::tuple(get<Place>()...);
+  template <std::size_t... Index>
+  [[nodiscard]] auto all(std::index_sequence<Index...>) const {
+    return std::tuple(get<Index>()...);
   }
 
   const detail::slot* slot_;

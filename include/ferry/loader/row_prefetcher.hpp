@@ -142,7 +142,7 @@ class row_prefetcher {
     const detail::row_request<Exec> request{rows,
                                             rows.data,
                                             sizeof(element),
-                                            &detail::gather_listed<Exec, element, table_space>,
+                                            &detail::gather_list<Exec, element, table_space>,
                                             sizeof(index),
                                             std::is_signed_v<index>};
     return detail::make_row_pipeline(exec, request,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/memory/detail/device_account.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/device.hpp>
 
 #include <cstddef>
@@ -30,8 +30,8 @@ void set_memory_budget(std::size_t bytes) {
 /// As above, for device_space on one device. The other devices keep their budgets. For the other spaces,
 /// which all devices share, the device makes no difference.
 template <MemorySpace Space>
-void set_memory_budget(std::size_t bytes, device place) {
-  detail::set_budget_of(detail::account_of<Space>(place.id), bytes);
+void set_memory_budget(std::size_t bytes, device location) {
+  detail::set_budget_of(detail::account_of<Space>(location.id), bytes);
 }
 
 }  // namespace ferry

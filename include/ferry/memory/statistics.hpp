@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/memory/detail/device_account.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/device.hpp>
 
 #include <cstddef>
@@ -44,26 +44,26 @@ void reset_peak_of(std::string_view account);
 /// The statistics of one memory space, from the first allocation until Kokkos::finalize. Thread-safe.
 /// `reserved` is read after the other members, so it may differ from them while other threads allocate.
 ///
-///   place  for device_space the device; default the one that Kokkos uses. The other spaces are host memory,
-///          which all devices share
+///   location  for device_space the device; default the one that Kokkos uses. The other spaces are host
+///             memory, which all devices share
 template <MemorySpace Space>
-[[nodiscard]] space_statistics memory_statistics(device place = {}) {
-  return detail::statistics_of(detail::account_of<Space>(place.id));
+[[nodiscard]] space_statistics memory_statistics(device location = {}) {
+  return detail::statistics_of(detail::account_of<Space>(location.id));
 }
 
 /// The statistics of one memory space by label, sorted by label. A label without live allocations is kept for
-/// its peak until reset_peak, or until there are more than a few hundred such labels. `place` is as that of
-/// memory_statistics. Thread-safe.
+/// its peak until reset_peak, or until there are more than a few hundred such labels. `location` is as that
+/// of memory_statistics. Thread-safe.
 template <MemorySpace Space>
-[[nodiscard]] std::vector<label_statistics> memory_by_label(device place = {}) {
-  return detail::labels_of(detail::account_of<Space>(place.id));
+[[nodiscard]] std::vector<label_statistics> memory_by_label(device location = {}) {
+  return detail::labels_of(detail::account_of<Space>(location.id));
 }
 
-/// Resets the peaks of one memory space to the current sizes. `place` is as that of memory_statistics.
+/// Resets the peaks of one memory space to the current sizes. `location` is as that of memory_statistics.
 /// Thread-safe.
 template <MemorySpace Space>
-void reset_peak(device place = {}) {
-  detail::reset_peak_of(detail::account_of<Space>(place.id));
+void reset_peak(device location = {}) {
+  detail::reset_peak_of(detail::account_of<Space>(location.id));
 }
 
 }  // namespace ferry

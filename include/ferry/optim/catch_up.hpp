@@ -14,41 +14,36 @@ namespace ferry {
 
 namespace detail {
 
-/// Only rounding policies are accepted.
-template <class T, class Chosen>
-consteval void require_catch_up_policies() {
-  require_policies<Chosen, false, false, true>();
-  static_assert(!(Chosen::template names<path_category> || Chosen::template names<step_count_category> ||
-                  Chosen::template names<nonfinite_category>),
-                "ferry: catch_up takes no policy but rounding::nearest or rounding::stochastic.");
-  static_assert(
-      !Chosen::template get<rounding_category, rounding::nearest>::is_random || !std::is_floating_point_v<T>,
-      "ferry: rounding::stochastic is for tables of half_t or bhalf_t; weights of float and double are not rounded to a narrower format.");
-}
-
 template <class Chosen, class Exec, class Rule, class T, class Space, class State>
 ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table,
                      State& state) {
   using state_space = typename State::memory_space;
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
   require_catch_up<Exec, Rule, T, Space, State>();
-  require_catch_up_policies<T, Chosen>();
+  require_policies<Chosen, false, false, true>();
+  static_assert(!(Chosen::template names<path_category> || Chosen::template names<step_count_category> ||
+                  Chosen::template names<nonfinite_category>),
+                "ferry: catch_up takes no policy but rounding::nearest or rounding::stochastic.");
+  static_assert(
+      !rounding_policy::is_random || !std::is_floating_point_v<T>,
+      "ferry: rounding::stochastic is for tables of half_t or bhalf_t; weights of float and double are not rounded to a narrower format.");
   require_dense_rows("catch_up", table);
   require_optimizer("catch_up", optimizer, table);
   launch_context<Exec> call(exec, "catch_up");
   if (!may_be_behind("catch_up", state, table)) return call.finish();
   call.refuse_capture("but catching up ends a history on the host; do it before the capture");
   auto& clock = *state.clock();
-  const auto arrays = arrays_for_catch_up(state);
+  const auto arrays = arrays_for_catch_up("catch_up", state, table);
   const catch_up_job<Rule, T, Space, State> job{table,     arrays,          state.fields(),
                                                 optimizer, clock.steps + 1, state.clock()};
-  const std::string label = "ferry::catch_up", counting = label + "::count";
+  const std::string label = "ferry::catch_up";
   const auto catch_up_on = [&](const auto& kernel_exec) {
     if (table.width() != 0)
-      run_caught_up<rounding_policy>(call, kernel_exec, label, job, kernels::identity{}, table.rows(), table,
-                                     true);
-    launch(kernel_exec, counting, table.rows(),
-           kernels::set_row_steps{clock.row_steps.data(), static_cast<std::uint32_t>(clock.steps)});
+      launch_caught_up<rounding_policy>(call, kernel_exec, label, job, kernels::identity{}, table.rows(),
+                                        table, true);
+    launch_fill(kernel_exec, call.label("count"),
+                fill_target<std::uint32_t>{clock.row_steps.data(), table.rows(), 1, 1},
+                kernels::constant_value<std::uint32_t>{static_cast<std::uint32_t>(clock.steps)});
   };
   bool on_exec = true;
   if constexpr (!is_host_exec<Exec> &&
@@ -88,53 +83,35 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto rows = make_ref(table);
   const auto out = make_ref(output);
-  using job_type =
-      catch_up_job<Rule, typename decltype(rows)::value_type, typename decltype(rows)::memory_space, State>;
-  require_catch_up<Exec, Rule, typename decltype(rows)::value_type, typename decltype(rows)::memory_space,
-                   State>();
+  using value = typename decltype(rows)::value_type;
+  using space = typename decltype(rows)::memory_space;
+  require_catch_up<Exec, Rule, value, space, State>();
   static_assert(NumberElement<typename decltype(out)::value_type>,
                 "ferry: a gather that catches up gives numbers.");
   require_optimizer("gather", optimizer, rows);
   if (!may_be_behind("gather", state, rows)) return gather(exec, table, indices, output, policies...);
-  if constexpr (is_plan<Indices>) {
-    require_plan<Exec, chosen>("gather", indices, rows);
-    require_shapes("gather", rows, indices.positions(), out);
-  } else {
-    const auto ids = index_ref(indices);
-    require_rank_one("gather", ids);
-    require_shapes("gather", rows, ids.rows(), out);
-    require_a_row_to_clamp_to<bounds_policy>("gather", rows, ids.rows());
-  }
+  const auto& named = rows_named_by(indices);
+  require_batch<Exec, chosen>("gather", rows, named, out);
 
   launch_context<Exec> call(exec, "gather");
   call.refuse_capture(counts_each_step);
-  const auto arrays = arrays_for_catch_up(state);
-  const job_type job{rows, arrays, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
+  const auto arrays = arrays_for_catch_up("gather", state, rows);
+  const catch_up_job<Rule, value, space, State> job{
+      rows, arrays, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
   require_direct_reach("gather", exec, out);
   call.writes_to(out);
   job.for_each_array([&](const auto& array) {
     require_direct_reach("gather", exec, array);
     call.reads_from(array);
   });
-  const auto run = [&](const auto& source) {
-    run_caught_up<rounding::nearest>(call, exec, "ferry::gather::caught_up", job, source, out.rows(), out,
-                                     false);
-  };
-  if constexpr (is_plan<Indices>) {
-    call.use(indices.storage());
-    if (out.size() != 0) run(kernels::listed_rows{indices.storage()->row_of});
-    return call.finish(rows, indices.positions(), indices.storage()->signed_indices);
-  } else {
-    const auto ids = index_ref(indices);
-    using plain = std::remove_const_t<typename decltype(ids)::value_type>;
-    if (out.size() != 0)
-      run(kernels::index_rows<plain, bounds_policy>{
-          indices_for_kernels(call, ids), rows.rows(),
-          bounds_policy::reports ? call.report() : report_writer{}});
-    else
-      look_at_bounds<bounds_policy>(call, ids, rows.rows());
-    return call.finish(rows, ids.rows(), std::is_signed_v<plain>);
-  }
+  if constexpr (is_plan<Indices>) call.use(named.storage());
+  if (out.size() != 0)
+    launch_caught_up<rounding::nearest>(call, exec, "ferry::gather::caught_up", job,
+                                        rows_for_kernels<bounds_policy>(call, named, rows.rows()), out.rows(),
+                                        out, false);
+  else if constexpr (!is_plan<Indices>)
+    look_at_bounds<bounds_policy>(call, named, rows.rows());
+  return call.finish(rows, positions_of(named), has_signed_indices(named));
 }
 
 }  // namespace detail

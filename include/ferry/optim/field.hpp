@@ -30,6 +30,14 @@ namespace detail {
 
 using ferry::detail::fields_of;
 
+/// A field of a rule, of either kind.
+struct field_facts {
+  const char* name;
+  double initial;
+  bool active;
+  bool per_row;
+};
+
 /// The fields that a rule's options use, in order.
 struct field_names {
   std::array<const char*, 8> name{};

@@ -93,6 +93,23 @@ template <class First, class Second>
 sparse_grads(const First&, const Second&)
 ->sparse_grads<const Second&, const First&>;
 
+namespace detail {
+
+/// grad_norm, and if Clips clip_grad_norm; no limit if max_norm is negative.
+template <bool Clips, class Exec, class... Grads>
+grad_total total_of(const char* verb, const Exec& exec, double max_norm, Grads&... grads) {
+  ::ferry::detail::launch_context<Exec> call(exec, verb);
+  ::ferry::detail::norm_job<Exec> job(call);
+  (job.check(grads), ...);
+  job.begin();
+  (job.template add<Clips>(grads), ...);
+  job.limit(max_norm);
+  if constexpr (Clips) (job.scale(grads), ...);
+  return job.finish();
+}
+
+}  // namespace detail
+
 /// The Euclidean norm of all gradients together, as torch.nn.utils.get_total_norm: the root of the sum of all
 /// squares over several tables and dense arrays.
 ///
@@ -109,14 +126,7 @@ template <class Exec, class... Grads>
   requires(::ferry::detail::Fits<::ferry::detail::grad_norm_arguments, const Exec&, const Grads&...> &&
            !(::ferry::detail::is_over_ranks<Grads> || ...))
 [[nodiscard]] grad_total grad_norm(const Exec& exec, const Grads&... grads) {
-  ::ferry::detail::launch_context<Exec> call(exec, "grad_norm");
-  ::ferry::detail::norm_job<Exec> job(call);
-  (job.check(grads), ...);
-  job.begin();
-  (job.template add<false>(grads), ...);
-  job.limit(-1.0);
-  job.bring();
-  return job.finish();
+  return detail::total_of<false>("grad_norm", exec, -1.0, grads...);
 }
 
 /// torch.nn.utils.clip_grad_norm_ with norm_type 2: scales all gradients by max_norm / (total + 1e-6) if
@@ -138,15 +148,7 @@ template <class Exec, class... Grads>
            !(::ferry::detail::is_over_ranks<std::remove_cvref_t<Grads>> || ...))
 [[nodiscard]] grad_total clip_grad_norm(const Exec& exec, double max_norm, Grads&&... grads) {
   require_not_negative("clip_grad_norm", "max_norm", max_norm);
-  ::ferry::detail::launch_context<Exec> call(exec, "clip_grad_norm");
-  ::ferry::detail::norm_job<Exec> job(call);
-  (job.check(grads), ...);
-  job.begin();
-  (job.template add<true>(grads), ...);
-  job.limit(max_norm);
-  job.bring();
-  (job.scale(grads), ...);
-  return job.finish();
+  return detail::total_of<true>("clip_grad_norm", exec, max_norm, grads...);
 }
 
 }  // namespace ferry::optim

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/device.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/prebuilt_step.hpp>
-#include <ferry/optim/detail/state_arrays.hpp>
 #include <ferry/optim/field.hpp>
+#include <ferry/optim/rules/adagrad.hpp>
+#include <ferry/optim/rules/adam.hpp>
+#include <ferry/optim/rules/sgd.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/rowwise_int8_tensor.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/half.hpp>
 
@@ -22,36 +27,70 @@
 #include <type_traits>
 #include <utility>
 
-namespace ferry::optim {
+/// The steps that the library holds, see plan/detail/prebuilt.hpp.
+namespace ferry::detail {
 
-namespace detail {
+template <class Rule>
+inline constexpr bool is_prebuilt_rule =
+    (is_any_of<Rule, optim::sgd, optim::adagrad, optim::adam, optim::rowwise_adagrad>);
 
-/// Sets all elements of a new array of rows on `home`. Blocks until they are set. For elements of state,
+template <class State, class Rule, class Space>
+inline constexpr bool is_prebuilt_state_type = false;
+template <class Rule, class Space>
+inline constexpr bool is_prebuilt_state_type<optim::state<Rule, float, Space>, Rule, Space> =
+    is_prebuilt_rule<Rule>;
+
+/// True if the library holds the step: a table of float, and its state in the same space.
+template <class Chosen, class Exec, class Rule, class Table, class State, class Named, class Grads>
+inline constexpr bool is_prebuilt_step = false;
+template <class Chosen, class Exec, class Rule, class Space, class State, class Named, class Grads>
+inline constexpr bool
+    is_prebuilt_step<Chosen, Exec, Rule, const array_ref<float, Space>, State, const Named&, const Grads> =
+        (is_prebuilt_call<Exec, Chosen> && is_prebuilt_table<array_ref<float, Space>> &&
+         is_prebuilt_state_type<State, Rule, Space> && is_prebuilt_index<Named> &&
+         is_prebuilt_batch<Grads, const float>);
+
+}  // namespace ferry::detail
+
+namespace ferry::optim::detail {
+
+/// state_of() of the library.
+template <class Rule, class StateType, class Space>
+state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
+                                             device placement, std::int64_t rows, std::int64_t width);
+
+/// True if the library holds state_of().
+template <class Rule, class StateType, class Space>
+inline constexpr bool is_prebuilt_state =
+    (device_backend<Rule>::library_has_verbs && ferry::detail::is_prebuilt_rule<Rule> &&
+     std::is_same_v<StateType, float> &&
+     ferry::detail::is_any_of<Space, device_space, pinned_space, mapped_space>);
+
+/// Sets all elements of a new array of rows on `placement`. Blocks until they are set. For elements of state,
 /// counters of rows and bytes of records.
 template <class T, MemorySpace Space>
-void fill_new(const ferry::detail::array_ref<T, Space>& array, device home, T value);
+void fill_new(const ferry::detail::array_ref<T, Space>& array, device placement, T value);
 
 /// Counters of a table's rows, all equal to the step number of the state.
 template <class Rule, class Space, class Table>
 tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& clock, const Table& table,
-                                          device home) {
+                                          device placement) {
   const auto rows = static_cast<std::size_t>(table.rows());
-  return filled<std::uint32_t, Space>(table.label + "::row_steps", home, {&rows, 1},
+  return filled<std::uint32_t, Space>(table.label + "::row_steps", placement, {&rows, 1},
                                       static_cast<std::uint32_t>(clock.steps));
 }
 
 /// Rows, width and label of the table that a state is made for.
 template <class Table>
 auto described(const Table& table) {
-  ferry::detail::require_rows<Table>();
-  return make_ref(table);
-}
-template <class Table>
-  requires requires { typename Table::quantization; }
-auto described(const Table& table) {
-  auto reference = make_ref(ferry::detail::stored(table));
-  reference.extents[1] = static_cast<std::int64_t>(table.width());
-  return reference;
+  if constexpr (ferry::detail::is_table_object<Table>) {
+    return table.ref();
+  } else if constexpr (requires { typename Table::quantization; }) {
+    return ferry::detail::numbers_of(table);
+  } else {
+    ferry::detail::require_rows<Table>();
+    return make_ref(table);
+  }
 }
 
 /// The default element type of a table's state, and the table's memory space.
@@ -80,26 +119,21 @@ auto list_fields(const Rule& rule) {
   return std::pair(list, count);
 }
 
-/// The initial value of a field in elements of the state. Throws invalid_argument for one that would be 0 or
-/// infinite.
-template <class StateType>
-StateType initial_value(std::string_view rule, const field_facts& field);
-
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
 template <class Rule, class StateType, class Space>
-state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label, device home,
-                                       std::int64_t rows, std::int64_t width) {
+state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label,
+                                       device placement, std::int64_t rows, std::int64_t width) {
   rule.check();
   (void)active_fields(rule);
   state<Rule, StateType, Space> values;
   const auto [list, count] = list_fields(rule);
-  values.make_fields(Rule::name, {list.data(), count}, label, home, rows, width);
+  values.make_fields({list.data(), count}, label, placement, rows, width);
   return values;
 }
 
-/// make_state for a state on `home`; no device means that of Kokkos.
+/// make_state for a state on `placement`; no device means that of Kokkos.
 template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount>
-[[nodiscard]] auto make_state_on(device home, const Rule& rule, const Table& table, StepCount) {
+[[nodiscard]] auto make_state_on(device placement, const Rule& rule, const Table& table, StepCount) {
   using plain_rule = rule_of<Rule>;
   static_assert(ferry::detail::DescribesRule<plain_rule>,
                 "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
@@ -114,18 +148,21 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
     const auto like = described(table);
     auto values = [&] {
       if constexpr (is_prebuilt_state<plain_rule, StateType, Space>)
-        return prebuilt_state<plain_rule, StateType, Space>(plain, like.label, home, like.rows(),
+        return prebuilt_state<plain_rule, StateType, Space>(plain, like.label, placement, like.rows(),
                                                             like.width());
       else
-        return state_of<plain_rule, StateType, Space>(plain, like.label, home, like.rows(), like.width());
+        return state_of<plain_rule, StateType, Space>(plain, like.label, placement, like.rows(),
+                                                      like.width());
     }();
     if constexpr (StepCount::counts_rows)
-      values.clock()->count_rows(StepCount::name, row_counters(*values.clock(), like, home));
+      values.clock()->count_rows(StepCount::name, row_counters(*values.clock(), like, placement));
     return values;
   }
 }
 
-}  // namespace detail
+}  // namespace ferry::optim::detail
+
+namespace ferry::optim {
 
 /// The state that `rule` needs for `table`, with its initial values.
 ///

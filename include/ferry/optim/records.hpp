@@ -166,8 +166,8 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
   (void)shape<dynamic_rank>::make(sizes, label, (sizeof(T) + 8 * sizeof(StateType)) * 2);
   records<plain_rule, T, StateType, Space> storage(label, sizes[0], sizes[1],
                                                    detail::active_fields(plain).count);
-  const device home = storage.bytes().device();
-  detail::fill_new(make_ref(storage.bytes()), home, std::byte{0});
+  const device placement = storage.bytes().device();
+  detail::fill_new(make_ref(storage.bytes()), placement, std::byte{0});
   const auto [list, count] = detail::list_fields(plain);
   int fields = 0;
   int row_fields = 0;
@@ -180,7 +180,7 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
     else
       storage.name_field(fields, field.name);
     const auto array = field.per_row ? storage.row_field_ref(row_fields++) : storage.field_ref(fields++);
-    if (field.initial != 0.0) detail::fill_new(array, home, value);
+    if (field.initial != 0.0) detail::fill_new(array, placement, value);
   }
   if constexpr (StepCount::counts_rows)
     storage.clock()->count_rows(StepCount::name,

@@ -3,8 +3,8 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/optim/make_state.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -15,6 +15,7 @@
 #include <ferry/rows/detail/row_access.hpp>
 
 #include <type_traits>
+#include <utility>
 
 namespace ferry {
 
@@ -23,7 +24,34 @@ namespace detail {
 /// The tables that a step changes: arrays and quantized tensors, and tables of other kinds.
 template <class Table>
 concept HasStepRows = !is_table_object<std::remove_cvref_t<Table>> ||
-                      (std::is_lvalue_reference_v<Table> && HasWritableRows<std::remove_reference_t<Table>>);
+                      (std::is_lvalue_reference_v<Table> && HasOutputRows<Table>);
+
+/// The addresser of records in a step.
+template <class Records>
+struct record_rows : plain_rows<typename decltype(std::declval<Records&>().table())::value_type,
+                                typename Records::memory_space, decltype(std::declval<Records&>().table())> {
+  record_rows(Records& records, const char*) : record_rows::plain_rows(records.table()) {}
+  template <class Exec, class Chosen>
+  static consteval void require() {}
+};
+
+/// The addresser and the state of a table of records, a cached one too.
+template <class Records>
+consteval auto records_access_for() {
+  if constexpr (is_table_object<Records>)
+    return std::type_identity<table_access<Records>>{};
+  else
+    return std::type_identity<record_rows<Records>>{};
+}
+template <class Records>
+using records_access = typename decltype(records_access_for<Records>())::type;
+template <class Records>
+decltype(auto) state_in(Records& records) {
+  if constexpr (is_table_object<Records>)
+    return records.record_state();
+  else
+    return (records);
+}
 
 /// The policies of a step of all rows, which names each row once.
 template <class... Policies>
@@ -87,52 +115,38 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  using plain = std::remove_reference_t<Table>;
+  using access_type = detail::step_access<Table>;
   detail::require_step_rule<Rule, StateRule>();
-  if constexpr (detail::is_quantized<std::remove_const_t<plain>>) {
-    using codes = detail::array_of_codes<std::remove_const_t<plain>>;
-    detail::require_row_verb<Exec, codes, Indices, Grads, chosen, true, true>();
-    detail::require_scales_in_reach<Exec, Table>();
-    const auto weights = detail::weights_of(table);
-    return detail::step_rows<chosen>(exec, rule, detail::stepped_rows(weights), state,
-                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
-  } else if constexpr (detail::HasWritableRows<plain>) {
-    using access_type = detail::table_access<plain>;
-    access_type::require_writable();
-    detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
-    access_type::template require<Exec, chosen>();
-    return detail::step_rows<chosen>(exec, rule, access_type(table, "step"), state,
-                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
-  } else {
-    detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true, true>();
-    detail::require_output<Table>();
-    const auto ref = make_ref(table);
-    const auto& named = detail::rows_named_by(indices);
-    const auto values = detail::read_only(make_ref(grads));
-    if constexpr (detail::is_prebuilt_step<chosen, Exec, Rule, decltype(ref),
-                                           optim::state<StateRule, StateType, StateSpace>, decltype(named),
-                                           decltype(values)>)
-      return detail::prebuilt_step(exec, rule, ref, state, named, values);
-    else
-      return detail::step_rows<chosen>(exec, rule, detail::plain_rows(ref), state, named, values);
-  }
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+  access_type::require_writable();
+  access_type::template require<Exec, chosen>();
+  const access_type access(table, "step");
+  const auto& named = detail::rows_named_by(indices);
+  const auto values = detail::read_only(make_ref(grads));
+  if constexpr (detail::is_prebuilt_step<
+                    chosen, Exec, Rule, std::remove_reference_t<decltype(access.table())>,
+                    optim::state<StateRule, StateType, StateSpace>, decltype(named), decltype(values)>)
+    return detail::prebuilt_step(exec, rule, access.table(), state, named, values);
+  else
+    return detail::step_rows<chosen>(exec, rule, access, state, named, values);
 }
 
-/// One optimizer step on records, which hold weights and state of a row in one record. Otherwise as step on a
-/// table.
-template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
-          class Indices, class Grads, class... Policies>
-  requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, const Grads&,
-                        Policies...>)
+/// One optimizer step on records, which hold weights and state of a row in one record, or on a cached_table
+/// of them. Otherwise as step on a table.
+template <class Exec, class Rule, class Records, class Indices, class Grads, class... Policies>
+  requires(
+      detail::is_records<Records>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
+                                                 Records&, const Indices&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
-    const Indices& indices, const Grads& grads, Policies...) {
+    const Exec& exec, const Rule& rule, Records& records, const Indices& indices, const Grads& grads,
+    Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_step_rule<Rule, RecordRule>();
-  detail::require_row_verb<Exec, detail::array_ref<T, Space>, Indices, Grads, chosen, true, true>();
-  const auto table = records.table();
-  return detail::step_rows<chosen>(exec, rule, detail::plain_rows(table), records,
+  using access_type = detail::records_access<Records>;
+  auto&& state = detail::state_in(records);
+  detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+  access_type::template require<Exec, chosen>();
+  return detail::step_rows<chosen>(exec, rule, access_type(records, "step"), state,
                                    detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
 }
 
@@ -154,47 +168,31 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Grads& grads, Policies...) {
   using chosen = detail::dense_step_policies<Policies...>;
-  using plain = std::remove_reference_t<Table>;
+  using access_type = detail::step_access<Table>;
   detail::require_step_rule<Rule, StateRule>();
-  const auto values = detail::read_only(make_ref(grads));
-  if constexpr (detail::is_quantized<std::remove_const_t<plain>>) {
-    using codes = detail::array_of_codes<std::remove_const_t<plain>>;
-    detail::require_dense_step<Exec, codes, Grads, Policies...>();
-    detail::require_scales_in_reach<Exec, Table>();
-    const auto weights = detail::weights_of(table);
-    return detail::step_rows<chosen>(exec, rule, detail::stepped_rows(weights), state,
-                                     detail::every_row{weights.rows()}, values);
-  } else if constexpr (detail::HasWritableRows<plain>) {
-    using access_type = detail::table_access<plain>;
-    access_type::require_writable();
-    detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
-    access_type::template require<Exec, chosen>();
-    const access_type access(table, "step");
-    return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
-                                     values);
-  } else {
-    detail::require_dense_step<Exec, Table, Grads, Policies...>();
-    detail::require_output<Table>();
-    const auto ref = make_ref(table);
-    return detail::step_rows<chosen>(exec, rule, detail::plain_rows(ref), state,
-                                     detail::every_row{ref.rows()}, values);
-  }
+  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
+  access_type::require_writable();
+  access_type::template require<Exec, chosen>();
+  const access_type access(table, "step");
+  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
+                                   detail::read_only(make_ref(grads)));
 }
 
 /// As above, on records.
-template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Grads,
-          class... Policies>
-  requires(detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Records, class Grads, class... Policies>
+  requires(detail::is_records<Records>&& detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
+                                                      Records&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
-    const Grads& grads, Policies...) {
+    const Exec& exec, const Rule& rule, Records& records, const Grads& grads, Policies...) {
   using chosen = detail::dense_step_policies<Policies...>;
-  detail::require_step_rule<Rule, RecordRule>();
-  detail::require_dense_step<Exec, detail::array_ref<T, Space>, Grads, Policies...>();
-  const auto table = records.table();
-  return detail::step_rows<chosen>(exec, rule, detail::plain_rows(table), records,
-                                   detail::every_row{table.rows()}, detail::read_only(make_ref(grads)));
+  using access_type = detail::records_access<Records>;
+  auto&& state = detail::state_in(records);
+  detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
+  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
+  access_type::template require<Exec, chosen>();
+  const access_type access(records, "step");
+  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
+                                   detail::read_only(make_ref(grads)));
 }
 
 }  // namespace ferry

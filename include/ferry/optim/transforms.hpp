@@ -4,7 +4,7 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/transform.hpp>
 #include <ferry/optim/detail/options.hpp>
-#include <ferry/optim/detail/row_squares.hpp>
+#include <ferry/optim/detail/square_sums.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/finite.hpp>

@@ -110,6 +110,5 @@ struct target_bounds {
   using bounds = Bounds;
   /// @}
 };
-static_assert(Policy<source_bounds<bounds::skip>> && Policy<target_bounds<bounds::skip>>);
 
 }  // namespace ferry

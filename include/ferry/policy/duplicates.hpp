@@ -71,7 +71,7 @@ struct first {
 };
 static_assert(DuplicatesPolicy<first>);
 
-/// The caller promises that no row is named twice, so nothing is sorted. Where one is, scatter
+/// The caller promises that no row occurs twice, so nothing is sorted. Where one is, scatter
 /// keeps one of the values, and a verb that updates rows may mix several.
 struct assume_unique {
   /// Facts about the policy, see ferry::DuplicatesPolicy.
@@ -83,7 +83,8 @@ struct assume_unique {
 };
 static_assert(DuplicatesPolicy<assume_unique>);
 
-/// A row named twice is an error: ticket::wait() throws ferry::invalid_argument, and the table is unchanged.
+/// A row that occurs twice is an error: ticket::wait() throws ferry::invalid_argument, and the table is
+/// unchanged.
 struct reject {
   /// Facts about the policy, see ferry::DuplicatesPolicy.
   /// @{

@@ -50,8 +50,8 @@ struct staged {
 static_assert(PathPolicy<staged>);
 
 /// ordered and staged at the same time, for a table in host memory and a batch in device memory. The device
-/// takes the sorted rows from one end, host threads take them from the other, until they meet. Serves gather
-/// and scatter. Occupies the calling thread.
+/// takes the sorted rows from one end, host threads take them from the other, until all are taken. Serves
+/// gather and scatter. Occupies the calling thread.
 struct cooperative {
   /// Facts about the policy, see ferry::PathPolicy.
   /// @{

@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/policy.hpp>
 
-#include <concepts>
 #include <type_traits>
 
 namespace ferry {
@@ -31,16 +30,11 @@ struct flatten<policies<Done...>, P, Rest...> : flatten<policies<Done..., P>, Re
 template <class... Ps>
 using policy_list = typename flatten<policies<>, std::remove_cvref_t<Ps>...>::type;
 
-template <class P, class... Categories>
-consteval bool is_one_of() {
-  if constexpr (Policy<P>)
-    return (std::same_as<typename P::policy_category, Categories> || ...);
-  else
-    return false;
-}
-
 template <class P, class Category>
-inline constexpr bool in_category = is_one_of<P, Category>();
+inline constexpr bool in_category = PolicyOf<P, Category>;
+
+template <class P, class... Categories>
+inline constexpr bool is_one_of = (in_category<P, Categories> || ...);
 
 template <class List, class Category, class Default>
 struct select;
@@ -58,16 +52,17 @@ template <class List>
 struct policy_facts;
 template <class... Ps>
 struct policy_facts<policies<Ps...>> {
-  static constexpr bool all_known =
-      (is_one_of<Ps, path_category, bounds_category, duplicates_category, step_count_category,
-                 rounding_category, nonfinite_category>() &&
-       ...);
+  /// True if each policy is of one of these categories.
+  template <class... Categories>
+  static constexpr bool all_in = (is_one_of<Ps, Categories...> && ...);
+  static constexpr bool all_known = all_in<path_category, bounds_category, duplicates_category,
+                                           step_count_category, rounding_category, nonfinite_category>;
   template <class Category>
   static constexpr int count = (0 + ... + (in_category<Ps, Category> ? 1 : 0));
 };
 
 template <class List, class Category>
-struct rest_of;
+struct policies_without;
 
 /// The policies of one call: those passed, else the verb's defaults.
 template <class... Ps>
@@ -80,13 +75,19 @@ struct chosen_policies {
   static constexpr bool names = facts::template count<Category> > 0;
   template <class Category>
   static constexpr bool at_most_one = facts::template count<Category> <= 1;
+  /// Facts about the policies of a verb that takes these categories.
+  template <class... Categories>
+  struct takes {
+    static constexpr bool all_known = facts::template all_in<Categories...>;
+    static constexpr bool at_most_one = (chosen_policies::template at_most_one<Categories> && ...);
+  };
   /// The policies of all other categories.
   template <class Category>
-  using without = typename rest_of<list, Category>::type;
+  using without = typename policies_without<list, Category>::type;
 };
 
 template <class... Ps, class Category>
-struct rest_of<policies<Ps...>, Category> {
+struct policies_without<policies<Ps...>, Category> {
   using type = chosen_policies<std::conditional_t<in_category<Ps, Category>, policies<>, Ps>...>;
 };
 

@@ -24,7 +24,7 @@ static_assert(ReducePolicy<in_order>);
 /// Each rank sums its own batch first, in the order of its positions, then the owner adds the sums in the
 /// order of the ranks. One row travels for each different row of a rank's batch, in the accumulation type of
 /// the values (float for 16-bit formats, 64 bits for integers). Deterministic: the bits depend on how the
-/// positions are spread over the ranks, but not on sharding, threads or transport.
+/// positions are distributed over the ranks, but not on sharding, threads or transport.
 struct by_rank {
   /// Facts about the policy, see ferry::ReducePolicy.
   /// @{

@@ -21,7 +21,7 @@ struct global {
 };
 static_assert(StepCountPolicy<global>);
 
-/// Each row counts the steps that named it, in 4 bytes per row. Otherwise as global.
+/// Each row counts the steps of its own, in 4 bytes per row. Otherwise as global.
 struct per_row {
   /// Facts about the policy, see ferry::StepCountPolicy.
   /// @{

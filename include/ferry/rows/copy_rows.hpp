@@ -45,9 +45,9 @@ template <class Exec, class Choice, class SourceRows, class TargetRows>
 consteval void require_row_copy() {
   require_execution_space<Exec>();
   static_assert(
-      Choice::all_known,
+      Choice::checks::all_known,
       "ferry: copy_rows takes the policies path::*, bounds::*, source_bounds<>, target_bounds<>, duplicates::*, overlap::* and occupancy::* after its arguments.");
-  static_assert(Choice::at_most_one, "ferry: at most one policy of each kind may be given.");
+  static_assert(Choice::checks::at_most_one, "ferry: at most one policy of each kind may be given.");
   using path_policy = typename Choice::path;
   static_assert(
       path_policy::chosen_at_run_time || std::is_same_v<path_policy, path::direct> ||

@@ -21,14 +21,6 @@ namespace ferry {
 
 namespace detail {
 
-/// The extents of a table's rows.
-template <class Table>
-auto shape_of_rows(const Table& table) {
-  if constexpr (AnArray<Table>)
-    return make_ref(table);
-  else
-    return table_access<Table>::extents_of(table);
-}
 /// Sets all bytes of an array to zero. The ticket keeps the memory in case the next verb throws.
 template <class Exec, class T, class Space>
 ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
@@ -61,7 +53,7 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
   require_rows<typename access_type::checked>();
   require_indices<Indices>();
   require_convertible<T, typename access_type::gathered>();
-  const auto shape = shape_of_rows(table);
+  const auto shape = access_type::extents_of(table);
   std::int64_t positions = 0;
   bool holes = std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
   if constexpr (is_plan<Indices>) {

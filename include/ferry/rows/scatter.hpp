@@ -42,58 +42,51 @@ consteval void require_replacing() {
 /// has ended, see ferry::ticket; indices in pageable memory may be reused when the call returns. Throws
 /// invalid_argument for shapes that do not fit. ticket::wait() throws out_of_range under bounds::check and
 /// invalid_argument under duplicates::reject; the table is then unchanged.
+///
+/// If table or values is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns, rows move column by column.
+/// Indices are sorted once for all columns. The ticket covers all columns.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_arguments, const Exec&, Table,
                                                        const Indices&, const Values&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
-    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::access_to<Table>;
-  detail::require_row_verb<Exec, typename access_type::checked, Indices, Values, chosen, true>();
-  access_type::require_writable();
-  access_type::template require<Exec, chosen>();
-  const auto batch = detail::read_only(make_ref(values));
-  using value = std::remove_cvref_t<decltype(*batch.data)>;
-  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
-  detail::require_gathered<access_type, value>();
-  detail::require_replacing<duplicates_policy, value>();
-  const access_type access(table, "scatter");
-  const auto& named = detail::rows_named_by(indices);
-  using target = std::remove_reference_t<decltype(access.table())>;
-  if constexpr (access_type::is_strided &&
-                detail::is_prebuilt_update<chosen, Exec, target, decltype(named), decltype(batch)>) {
-    return detail::prebuilt_scatter(exec, access.table(), named, batch);
+    const Exec& exec, Table&& table, const Indices& indices, const Values& values,
+    [[maybe_unused]] Policies... policies) {
+  if constexpr (detail::ByColumns<Table, Values>) {
+    return detail::write_columns<duplicates::last>(
+        "scatter", exec, table, indices, values,
+        [&](auto& column, const auto& rows, const auto& batch, auto... options) {
+          return scatter(exec, column, rows, batch, options...);
+        },
+        policies...);
   } else {
-    detail::require_batch<Exec, chosen>("scatter", access.table(), named, batch);
-    access.require_foreign("scatter", named, batch);
-    if constexpr (requires {
-                    access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch);
-                  }) {
-      return access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch);
+    using chosen = detail::chosen_policies<Policies...>;
+    using access_type = detail::access_to<Table>;
+    detail::require_row_verb<Exec, typename access_type::checked, Indices, Values, chosen, true>();
+    access_type::require_writable();
+    access_type::template require<Exec, chosen>();
+    const auto batch = detail::read_only(make_ref(values));
+    using value = std::remove_cvref_t<decltype(*batch.data)>;
+    using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
+    detail::require_gathered<access_type, value>();
+    detail::require_replacing<duplicates_policy, value>();
+    const access_type access(table, "scatter");
+    const auto& named = detail::rows_named_by(indices);
+    using target = std::remove_reference_t<decltype(access.table())>;
+    if constexpr (access_type::is_strided &&
+                  detail::is_prebuilt_update<chosen, Exec, target, decltype(named), decltype(batch)>) {
+      return detail::prebuilt_scatter(exec, access.table(), named, batch);
     } else {
-      using job = detail::replace_job<typename access_type::value_type, typename access_type::memory_space>;
-      return detail::update_rows<verb::scatter, chosen, duplicates_policy>(exec, access, job{access.table()},
-                                                                           named, batch);
+      detail::require_batch<Exec, chosen>("scatter", access.table(), named, batch);
+      access.require_foreign("scatter", named, batch);
+      if constexpr (access_type::encodes_rows) {
+        return access.template replace_rows<chosen, duplicates_policy>(exec, table, named, batch);
+      } else {
+        using job = detail::replace_job<typename access_type::value_type, typename access_type::memory_space>;
+        return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
+            exec, access, job{access.table()}, named, batch);
+      }
     }
   }
-}
-
-/// As above, if table or values is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns: column by column.
-/// Indices are sorted once for all columns. The ticket covers all columns.
-template <class Exec, class Table, class Indices, class Values, class... Policies>
-  requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_arguments, const Exec&, Table,
-                                                       const Indices&, const Values&, Policies...>&&
-               detail::ByColumns<Table, Values>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
-    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies... policies) {
-  detail::require_output<Table>();
-  detail::require_same_width<Table, Values>();
-  return detail::write_columns<duplicates::last>(
-      "scatter", exec, table, indices, values,
-      [&](auto& column, const auto& rows, const auto& batch, auto... options) {
-        return scatter(exec, column, rows, batch, options...);
-      },
-      policies...);
 }
 
 }  // namespace ferry

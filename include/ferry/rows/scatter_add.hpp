@@ -25,15 +25,24 @@ namespace ferry {
 ///
 /// Values are summed in the order of their positions, in the accumulation type, and the sum is added to the
 /// table once: the same bits on every backend and for every number of threads. duplicates::sum_any_order
-/// gives that up and makes no plan. Ordering, lifetimes and errors are those of scatter.
+/// gives that up and makes no plan. Ordering, lifetimes and errors are those of scatter, and so are views in
+/// LayoutLeft; such a call that throws for lack of memory may have added to some columns.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_add_arguments, const Exec&, Table,
                                                        const Indices&, const Values&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
-    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
+    const Exec& exec, Table&& table, const Indices& indices, const Values& values,
+    [[maybe_unused]] Policies... policies) {
   using chosen = detail::chosen_policies<Policies...>;
   using access_type = detail::access_to<Table>;
-  if constexpr (detail::is_quantized<std::remove_cvref_t<typename access_type::added_to>>) {
+  if constexpr (detail::ByColumns<Table, Values>) {
+    return detail::write_columns<duplicates::sum>(
+        "scatter_add", exec, table, indices, values,
+        [&](auto& column, const auto& rows, const auto& batch, auto... options) {
+          return scatter_add(exec, column, rows, batch, options...);
+        },
+        policies...);
+  } else if constexpr (detail::is_quantized<std::remove_cvref_t<typename access_type::added_to>>) {
     static_assert(
         sizeof(Exec) == 0,
         "ferry: scatter_add adds to rows of numbers; quantized rows are replaced by scatter and trained by step.");
@@ -62,25 +71,6 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
           exec, access, job{access.table()}, named, batch);
     }
   }
-}
-
-/// As above, if table or values is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns: column by column.
-/// Indices are sorted once for all columns. The ticket covers all columns. A call that throws for lack
-/// of memory may have added to some columns.
-template <class Exec, class Table, class Indices, class Values, class... Policies>
-  requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_add_arguments, const Exec&, Table,
-                                                       const Indices&, const Values&, Policies...>&&
-               detail::ByColumns<Table, Values>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
-    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies... policies) {
-  detail::require_output<Table>();
-  detail::require_same_width<Table, Values>();
-  return detail::write_columns<duplicates::sum>(
-      "scatter_add", exec, table, indices, values,
-      [&](auto& column, const auto& rows, const auto& batch, auto... options) {
-        return scatter_add(exec, column, rows, batch, options...);
-      },
-      policies...);
 }
 
 }  // namespace ferry

@@ -6,7 +6,6 @@
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/runtime/ticket.hpp>
 

@@ -17,7 +17,7 @@ namespace ferry {
 /// A device of this machine, see ferry::devices. Sizes are in bytes.
 struct device_info {
   int id = 0;                    ///< number of the device, for ferry::device
-  std::string name;              ///< as the driver, on a host backend the processor, tells it
+  std::string name;              ///< that of the driver, on a host backend that of the processor
   std::size_t memory_total = 0;  ///< memory of the device; on a host backend that of the machine
   std::size_t memory_free = 0;   ///< what programs can still get; all programs of the machine share it
   /// The bytes that ferry holds in the memory of the device, pools included: device_space, on a host backend

@@ -3,7 +3,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>

@@ -14,7 +14,7 @@ struct transfer_count {
   std::string_view to;      ///< likewise
   std::string_view path;    ///< "direct", "ordered", "staged", "cooperative"; "other" for path::peer
   std::uint64_t calls = 0;  ///< calls of verbs that moved something
-  /// Bytes of the rows or elements that the calls named, in the type of the source: a row that is named
+  /// Bytes of the rows or elements of the calls, in the type of the source: a row that is given
   /// twice counts twice, and so does a position that bounds::skip leaves out. Rows that a step reads and
   /// writes in place, and its state, are not counted.
   std::uint64_t bytes = 0;

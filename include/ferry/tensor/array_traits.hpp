@@ -65,7 +65,9 @@ template <class T, class Space, class Extents>
 array_ref<T, Space> ref_of_tensor(T* data, const tensor<std::remove_const_t<T>, Space, Extents>& array) {
   array_ref<T, Space> ref{{}, data};
   const auto sizes = array.sizes();
-  ref.describe_dense(sizes.size(), sizes.data(), array.shared_label(), array.accesses());
+  ref.describe_dense(sizes.size(), sizes.data());
+  ref.label = array.shared_label();
+  ref.accesses = array.accesses();
   return ref;
 }
 
@@ -76,7 +78,7 @@ array_ref<T, Space> dense_ref(T* data, const Observed& observed) {
   for (std::size_t i = 0; i < observed.rank(); ++i) sizes[i] = observed.extent(i);
   ref.describe_dense(observed.rank(), sizes);
   if constexpr (std::is_convertible_v<decltype(observed.label()), std::string_view>)
-    ref.label = std::string_view(observed.label()).substr(0, array_label::most_copied);  // takes no memory
+    ref.label = std::string_view(observed.label()).substr(0, array_label::max_copied);  // takes no memory
   else
     ref.label = observed.label();
   return ref;
@@ -149,7 +151,7 @@ struct array_traits<tensor<T, Space, Extents>> {
   /// @{
   using value_type = T;
   using memory_space = Space;
-  static constexpr std::size_t static_width = detail::static_width<Extents>();
+  static constexpr std::size_t static_width = detail::static_width<Extents>;
   static detail::array_ref<T, Space> ref(tensor<T, Space, Extents>& array) {
     return detail::ref_of_tensor<T, Space>(array.data(), array);
   }
@@ -166,7 +168,7 @@ struct array_traits<tensor_view<T, Space, Extents>> {
   /// @{
   using value_type = T;
   using memory_space = Space;
-  static constexpr std::size_t static_width = detail::static_width<Extents>();
+  static constexpr std::size_t static_width = detail::static_width<Extents>;
   static detail::array_ref<T, Space> ref(const tensor_view<T, Space, Extents>& array) {
     return detail::dense_ref<T, Space>(array.data(), array);
   }

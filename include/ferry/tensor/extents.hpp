@@ -46,6 +46,26 @@ struct dynamic_rank {
 
 namespace detail {
 
+/// The rank that Extents fixes, or the other number.
+template <class Extents, std::size_t Other>
+inline constexpr std::size_t rank_or = Other;
+template <std::size_t... Sizes, std::size_t Other>
+inline constexpr std::size_t rank_or<extents<Sizes...>, Other> = sizeof...(Sizes);
+
+/// The width that Extents fixes, or dyn.
+template <class Extents>
+inline constexpr std::size_t static_width = dyn;
+template <std::size_t First, std::size_t... Others>
+inline constexpr std::size_t static_width<extents<First, Others...>> = ((Others == dyn) || ...)
+                                                                           ? dyn
+                                                                           : (std::size_t{1} * ... * Others);
+
+/// True if Extents fixes all extents.
+template <class Extents>
+inline constexpr bool is_fixed = false;
+template <std::size_t... Sizes>
+inline constexpr bool is_fixed<extents<Sizes...>> = ((Sizes != dyn) && ...);
+
 /// Writes all extents to `sizes`, and returns the rank. `fixed`: the extents of a type of fixed rank, dyn for
 /// those that `arguments` has; empty for dynamic_rank. See shape::make.
 std::size_t fill_sizes(std::size_t* sizes, std::span<const std::size_t> fixed,
@@ -152,14 +172,7 @@ class shape {
     return sizes_[i];
   }
 
-  static constexpr std::size_t stored = [] {
-    if constexpr (Extents::has_static_rank)
-      return Extents::rank;
-    else
-      return max_rank;
-  }();
-
-  std::size_t sizes_[stored] = {};
+  std::size_t sizes_[detail::rank_or<Extents, max_rank>] = {};
   std::size_t rank_ = 0;
 };
 
@@ -184,32 +197,6 @@ template <std::size_t First, std::size_t... Others>
 struct extents_of_rows<extents<First, Others...>> {
   using type = extents<dyn, Others...>;
 };
-
-/// The width that Extents fixes, or dyn.
-template <class Extents>
-consteval std::size_t static_width() {
-  if constexpr (!Extents::has_static_rank) {
-    return dyn;
-  } else {
-    std::size_t product = 1;
-    for (std::size_t i = 1; i < Extents::rank; ++i) {
-      if (Extents::value(i) == dyn) return dyn;
-      product *= Extents::value(i);
-    }
-    return product;
-  }
-}
-/// True if Extents fixes all extents.
-template <class Extents>
-consteval bool is_fixed() {
-  if constexpr (!Extents::has_static_rank) {
-    return false;
-  } else {
-    for (std::size_t i = 0; i < Extents::rank; ++i)
-      if (Extents::value(i) == dyn) return false;
-    return true;
-  }
-}
 
 }  // namespace detail
 

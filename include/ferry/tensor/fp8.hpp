@@ -4,7 +4,6 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
-#include <ferry/tensor/detail/minifloat.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/half.hpp>
 
@@ -52,39 +51,41 @@ struct signed_byte {
   /// The nearest number, ties to even; beyond the largest number the largest, also for infinity.
   template <class Dependent = void>
   KOKKOS_FUNCTION static constexpr std::uint8_t bits_of(float value) {
-    const auto bits = bit_cast<std::uint32_t>(value);
-    const auto magnitude = bits & 0x7fffffffu;
-    const auto sign = static_cast<std::uint8_t>((bits >> 24) & 0x80u);
-    const auto not_number = static_cast<std::uint8_t>(sign | NotNumber);
     KOKKOS_IF_ON_DEVICE((if (!__builtin_is_constant_evaluated()) {
+      const auto bits = bit_cast<std::uint32_t>(value);
+      const auto not_number = static_cast<std::uint8_t>((bits >> 24 & 0x80u) | NotNumber);
       std::uint8_t nearest = 0;
       if (device_backend<Dependent>::template encode_byte<Five>(value, nearest))
-        return magnitude > 0x7f800000u ? not_number : nearest;
+        return (bits & 0x7fffffffu) > 0x7f800000u ? not_number : nearest;
     }))
-    if (magnitude > 0x7f800000u) return not_number;
-    const auto code = rounding::nearest(magnitude);
-    return static_cast<std::uint8_t>(sign | (code < Largest ? code : Largest));
+    return encoded(value, Largest);
   }
 
   /// As bits_of, but not saturating.
   KOKKOS_FUNCTION static constexpr std::uint8_t unsaturated_bits(float value) {
-    const auto bits = bit_cast<std::uint32_t>(value);
-    const auto magnitude = bits & 0x7fffffffu;
-    const auto sign = static_cast<std::uint8_t>((bits >> 24) & 0x80u);
-    if (magnitude > 0x7f800000u) return static_cast<std::uint8_t>(sign | NotNumber);
-    const auto code = rounding::nearest(magnitude);
-    return static_cast<std::uint8_t>(sign | (code > Largest ? Overflow : code));
+    return encoded(value, Overflow);
   }
 
   /// As binary16::bits_at_random; saturating.
   template <class Dependent = void>
   KOKKOS_FUNCTION static constexpr std::uint8_t bits_at_random(float value, std::uint32_t random) {
-    constexpr std::uint32_t most = (static_cast<std::uint32_t>(Largest) << rounding::lost_bits) +
-                                   (static_cast<std::uint32_t>(rounding::exponent_shift) << 23);
+    constexpr std::uint32_t limit = (static_cast<std::uint32_t>(Largest) << rounding::lost_bits) +
+                                    (static_cast<std::uint32_t>(rounding::exponent_shift) << 23);
     const auto bits = bit_cast<std::uint32_t>(value);
     const auto magnitude = bits & 0x7fffffffu;
-    if (magnitude > most) return bits_of<Dependent>(value);
+    if (magnitude > limit) return bits_of<Dependent>(value);
     return static_cast<std::uint8_t>(((bits >> 24) & 0x80u) | rounding::at_random(magnitude, random));
+  }
+
+ private:
+  /// The nearest number; `beyond` is the code of what lies beyond the largest one.
+  KOKKOS_FUNCTION static constexpr std::uint8_t encoded(float value, std::uint8_t beyond) {
+    const auto bits = bit_cast<std::uint32_t>(value);
+    const auto magnitude = bits & 0x7fffffffu;
+    const auto sign = static_cast<std::uint8_t>((bits >> 24) & 0x80u);
+    if (magnitude > 0x7f800000u) return static_cast<std::uint8_t>(sign | NotNumber);
+    const auto code = rounding::nearest(magnitude);
+    return static_cast<std::uint8_t>(sign | (code > Largest ? beyond : code));
   }
 };
 
@@ -240,7 +241,7 @@ template <class Format>
 inline constexpr bool is_byte_float<byte_float<Format>> = true;
 
 namespace detail {
-/// Named, because compilers differ in the common type of two classes that convert to float.
+/// Stated, because compilers differ in the common type of two classes that convert to float.
 template <class Format>
 struct accumulation<byte_float<Format>> {
   using type = float;

@@ -27,14 +27,6 @@ struct pointers<T, 0> {
   using type = T;
 };
 
-template <class Extents>
-consteval std::size_t default_rank() {
-  if constexpr (Extents::has_static_rank)
-    return Extents::rank;
-  else
-    return 2;
-}
-
 template <MemorySpace Space>
 using kokkos_space_t =
     std::conditional_t<std::is_same_v<Space, device_space>, Kokkos::DefaultExecutionSpace::memory_space,
@@ -65,7 +57,7 @@ template <std::size_t Rank = 0, class Array>
   requires detail::IsDenseArray<std::remove_cvref_t<Array>>
 [[nodiscard]] auto to_kokkos(Array&& array) {
   using array_type = std::remove_cvref_t<Array>;
-  constexpr std::size_t rank = Rank == 0 ? detail::default_rank<typename array_type::extents_type>() : Rank;
+  constexpr std::size_t rank = Rank == 0 ? detail::rank_or<typename array_type::extents_type, 2> : Rank;
   using elements = typename detail::pointers<std::remove_pointer_t<decltype(array.data())>, rank>::type;
   using view_type =
       Kokkos::View<elements, Kokkos::LayoutRight, detail::kokkos_space_t<typename array_type::memory_space>,

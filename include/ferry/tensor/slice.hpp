@@ -52,8 +52,8 @@ consteval void refuse_brief_slice() {
 /// A row number as long long. Numbers above the largest become the largest.
 template <std::integral Number>
 constexpr long long row_number(Number number) {
-  constexpr auto most = std::numeric_limits<long long>::max();
-  return std::cmp_greater(number, most) ? most : static_cast<long long>(number);
+  constexpr auto largest = std::numeric_limits<long long>::max();
+  return std::cmp_greater(number, largest) ? largest : static_cast<long long>(number);
 }
 
 /// Errors of slices of an array with `rows` rows.
@@ -185,7 +185,7 @@ struct array_traits<tensor_slice<T, Space, Extents>> {
   /// @{
   using value_type = T;
   using memory_space = Space;
-  static constexpr std::size_t static_width = detail::static_width<Extents>();
+  static constexpr std::size_t static_width = detail::static_width<Extents>;
   static detail::array_ref<T, Space> ref(const tensor_slice<T, Space, Extents>& array) {
     detail::array_ref<T, Space> ref{{}, array.data()};
     ref.describe_dense(array.rank(), array.extents_of().sizes().data());

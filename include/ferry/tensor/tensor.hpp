@@ -55,7 +55,7 @@ class tensor {
   /// are negative, contradict the type or overflow; bad_alloc if the memory is not available;
   /// budget_exceeded.
   template <std::integral... Sizes>
-    requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
+    requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>)
   explicit tensor(std::string label, Sizes... sizes)
       : tensor(label, ferry::device{}, detail::checked_extents(label, sizes...)) {}
 
@@ -67,7 +67,7 @@ class tensor {
   /// node that is nearest to it. Also throws invalid_argument if the machine has no such device.
   /// @{
   template <std::integral... Sizes>
-    requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
+    requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>)
   explicit tensor(std::string label, ferry::device placement, Sizes... sizes)
       : tensor(label, placement, detail::checked_extents(label, sizes...)) {}
   tensor(std::string label, ferry::device placement, std::span<const std::size_t> sizes)
@@ -82,7 +82,7 @@ class tensor {
 
   /// Refuses arguments without a label or extents, or with extents that are no integers. Does not compile.
   template <class First, class... Rest>
-    requires(detail::is_refused_tensor<detail::is_fixed<Extents>(), First, Rest...>())
+    requires(detail::is_refused_tensor<detail::is_fixed<Extents>, First, Rest...>())
   explicit tensor(const First&, const Rest&...) { detail::refuse_tensor<First, Rest...>(); }
 
   tensor(const tensor&) = delete;  // no copy by accident: clone(exec, table), view() in kernels

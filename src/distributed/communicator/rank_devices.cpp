@@ -5,7 +5,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/device_instance.hpp>
+#include <ferry/runtime/detail/engine.hpp>
 
 #include <cstddef>
 #include <string>

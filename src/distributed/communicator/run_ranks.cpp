@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/communicator/detail/run_ranks.hpp>
 
-#include "../../runtime/processors.hpp"
+#include "../../runtime/worker_pool.hpp"
 
 #include <ferry/distributed/communicator/communication_error.hpp>
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <cstddef>
 #include <exception>

@@ -17,6 +17,9 @@
 
 namespace ferry::detail {
 
+const char
+    the_library_is_not_linked_so_link_the_target_ferry_distributed_or_compile_src_ferry_distributed_cpp = 1;
+
 void with_message_of(const std::exception_ptr& error, function_ref<void(const char*)> act) {
   try {
     std::rethrow_exception(error);

@@ -14,7 +14,7 @@
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <unistd.h>
 
@@ -40,10 +40,10 @@ namespace {
 class ranked_save {
  public:
   ranked_save(collective& call, const communicator& comm, const std::string& folder,
-              const checkpoint_place& place, checkpoint_content& content)
+              const checkpoint_target& target, checkpoint_content& content)
       : call_(call),
         folder_(folder),
-        place_(place),
+        target_(target),
         content_(content),
         threads_(chunk_threads_of_rank(comm.group()->local_count())) {}
   ranked_save(const ranked_save&) = delete;
@@ -53,7 +53,7 @@ class ranked_save {
     if (is_done_ || base_ == 0 || !process_.is_here()) return;
     if (!is_first()) {
       if (data_ != nullptr && !voted_) data_->abandon();
-    } else if (!may_be_current(folder_, manifest_.number, place_)) {
+    } else if (!may_be_current(folder_, manifest_.number, target_)) {
       for (int r = 0; r < call_.ranks(); ++r) ::unlink(data_path(folder_, number_of(r)).c_str());
     }
   }
@@ -71,7 +71,7 @@ class ranked_save {
     call_.close();
     is_done_ = true;
     if (!is_first()) return;
-    remove_generations(folder_, manifest_, place_);
+    remove_generations(folder_, manifest_, target_);
     remove_leftovers(folder_, manifest_);
   }
 
@@ -248,12 +248,12 @@ class ranked_save {
     if (gone)
       throw_io_error("checkpoint", folder_,
                      "rank 0 does not see what other ranks have written; all ranks need the same folder");
-    write_manifest(folder_, manifest_, place_);
+    write_manifest(folder_, manifest_, target_);
   }
 
   collective& call_;
   const std::string& folder_;
-  checkpoint_place place_;
+  checkpoint_target target_;
   checkpoint_content& content_;
   int threads_;
   std::optional<folder_lock> lock_;  ///< of rank 0
@@ -274,13 +274,13 @@ class ranked_save {
 void ranks_of_group::save(const ranks_call& request, const io::save_options& options) const {
   checkpoint_content content;
   std::string difference;
-  const checkpoint_place place{request.keep, options.name};
+  const checkpoint_target target{request.keep, options.name};
   call_note note = note_of_checkpoint("save", request);
-  note.add_hidden(note_part::values, place.keep)
-      .add_hidden_bytes(note_part::values, place.name.data(), place.name.size());
+  note.add_hidden(note_part::values, target.keep)
+      .add_hidden_bytes(note_part::values, target.name.data(), target.name.size());
   collective before(comm_, note);
   before.guarded([&] {
-    require_checkpoint_name("save", place.name);
+    require_checkpoint_name("save", target.name);
     if (options.changes)
       throw invalid_argument(
           "ferry::io::checkpoint::save: ranks save everything; save_options::changes is for a thread that acts "
@@ -291,7 +291,7 @@ void ranks_of_group::save(const ranks_call& request, const io::save_options& opt
   });
   require_no_difference(comm_, note, difference);
   collective call(comm_, note);
-  ranked_save saving(call, comm_, request.path, place, content);
+  ranked_save saving(call, comm_, request.path, target, content);
   call.guarded([&] { saving.run(); });
 }
 

@@ -132,7 +132,7 @@ checkpoint_array array_of_shards(const communicator& comm, std::shared_ptr<const
   array.schema.extents.at(0) = static_cast<std::uint64_t>(spread->rows());
   array.label = part.label;
   array.row_bytes = array.row_stride = part.row_bytes;
-  array.convert = part.convert;
+  array.converter_from = part.converter_from;
   array.apart = std::make_shared<const sharded_rows>(comm, std::move(spread), first, std::move(parts));
   return array;
 }

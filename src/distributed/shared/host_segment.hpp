@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../../../backends/enabled.hpp"
-#include "../../memory/available_bytes.hpp"
 #include "random_number.hpp"
 
 #include <ferry/distributed/shared/detail/owned_descriptor.hpp>

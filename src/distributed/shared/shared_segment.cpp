@@ -3,8 +3,7 @@
 
 #include <ferry/distributed/shared/detail/owned_descriptor.hpp>
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/idle_memory.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/memory_charge.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 #include "random_number.hpp"
 
@@ -254,8 +253,7 @@ shared_segments::shared_segments(const segment_memory& memory) : state_(*new sta
 
 void shared_segments::begin_process() {
   if (!state_.hooked && Kokkos::is_initialized()) {
-    process_runtime::get().call_at_finalize(
-        [](void* context) { static_cast<state*>(context)->memory.at_finalize(); }, &state_);
+    call_at_finalize([](void* context) { static_cast<state*>(context)->memory.at_finalize(); }, &state_);
     state_.hooked = true;
   }
   if (state_.owner == ::getpid()) return;

@@ -31,18 +31,6 @@ template <class Table>
 inline constexpr bool takes_bags = (!is_table_object<std::remove_cvref_t<Table>> ||
                                     HasRowAccess<Table>)&&!is_table_list<std::remove_cvref_t<Table>>;
 
-/// The table as checks and kernels take it: 8-bit rows are rows of bytes.
-template <class Table>
-auto rows_to_pool(Table& table) {
-  if constexpr (is_codes<std::remove_const_t<Table>>)
-    return numbers_of(table);
-  else
-    return make_ref(table);
-}
-/// The type by which the table is checked.
-template <class Table>
-using checked_table = typename access_to<std::remove_cvref_t<Table>, true>::checked;
-
 /// The policies of a call on bags: `pooling`, and in `chosen` those that verbs on rows know.
 template <class... Ps>
 struct bag_policies {
@@ -74,7 +62,7 @@ auto bags_named_by(const Offsets& offsets) {
                ? std::numeric_limits<std::int64_t>::max()
                : static_cast<std::int64_t>(offsets);
   else
-    return make_ref(offsets);
+    return read_only(make_ref(offsets));
 }
 
 /// Checks the indices of bags.

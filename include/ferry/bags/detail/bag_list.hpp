@@ -105,9 +105,9 @@ struct bag_list {
     return last_that(0, bags, [&](std::int64_t i) { return begin(i) <= position; });
   }
 
-  KOKKOS_FUNCTION void report_offset(std::int64_t place, std::int64_t offset,
+  KOKKOS_FUNCTION void report_offset(std::int64_t index, std::int64_t offset,
                                      ferry::detail::offset_fault fault, std::int64_t before = 0) const {
-    report.bad_bag(place, static_cast<std::uint64_t>(offset), std::is_unsigned_v<Offset>, fault,
+    report.bad_bag(index, static_cast<std::uint64_t>(offset), std::is_unsigned_v<Offset>, fault,
                    static_cast<std::uint64_t>(before));
   }
 
@@ -134,26 +134,26 @@ struct check_bags {
 };
 
 /// A long bag whose pieces all threads of a launch share.
-struct listed_bag {
+struct long_bag {
   std::int64_t bag;
   std::int64_t begin, end;   ///< its positions
-  std::int64_t first_piece;  ///< among the pieces of all listed bags
+  std::int64_t first_piece;  ///< among the pieces of all bags of the list
 };
 
-/// Sums of pieces of a listed bag that have arrived, of a tile.
+/// Sums of pieces of a bag of the list that have arrived, of a tile.
 struct piece_arrivals {
   std::uint64_t rows;   ///< positions that have a row; fewer than positions if one has none
   std::uint32_t count;  ///< of sums
 };
 
-/// Number of listed bags, and of their pieces.
-struct listed_counts {
+/// Number of bags of a list, and of their pieces.
+struct long_bag_totals {
   static constexpr int bits = 24;  ///< of the number of bags, in the word that has both
 
   std::int64_t bags;
   std::int64_t pieces;
 
-  KOKKOS_FORCEINLINE_FUNCTION static listed_counts from(std::uint64_t word) {
+  KOKKOS_FORCEINLINE_FUNCTION static long_bag_totals from(std::uint64_t word) {
     return {static_cast<std::int64_t>(word & ((std::uint64_t{1} << bits) - 1)),
             static_cast<std::int64_t>(word >> bits)};
   }
@@ -173,7 +173,7 @@ struct long_bag_list {
   std::int64_t most_bags = 0;                       ///< that have room
   std::int64_t most_pieces = 0;
   std::int64_t tiles = 0;  ///< of a row
-  listed_bag* bags = nullptr;
+  long_bag* bags = nullptr;
   piece_arrivals* arrivals = nullptr;  ///< of each bag and tile
 
   KOKKOS_FORCEINLINE_FUNCTION bool takes(const bag_range& range) const {
@@ -181,24 +181,24 @@ struct long_bag_list {
   }
   KOKKOS_FUNCTION void add(std::int64_t bag, const bag_range& range) const {
     const std::int64_t pieces = sum_pieces(range.end - range.begin).count;
-    const auto before =
-        listed_counts::from(Kokkos::atomic_fetch_add(&state->listed, listed_counts::word_for_bag(pieces)));
+    const auto before = long_bag_totals::from(
+        Kokkos::atomic_fetch_add(&state->listed, long_bag_totals::word_for_bag(pieces)));
     if (before.bags >= most_bags || before.pieces + pieces > most_pieces) return;
     bags[before.bags] = {bag, range.begin, range.end, before.pieces};
     for (std::int64_t tile = 0; tile < tiles; ++tile) arrivals[before.bags * tiles + tile] = {0, 0};
   }
 
   /// All threads of a device's kernel load the word: Kokkos' loop of compare-and-exchange takes them 40 us.
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION listed_counts counts() const {
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION long_bag_totals counts() const {
     KOKKOS_IF_ON_DEVICE(
-        (return listed_counts::from(*static_cast<const volatile std::uint64_t*>(&state->listed));))
-    KOKKOS_IF_ON_HOST((return listed_counts::from(Kokkos::atomic_load(&state->listed));))
+        (return long_bag_totals::from(*static_cast<const volatile std::uint64_t*>(&state->listed));))
+    KOKKOS_IF_ON_HOST((return long_bag_totals::from(Kokkos::atomic_load(&state->listed));))
   }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool exceeds(const listed_counts& listed) const {
-    return listed.bags > most_bags || listed.pieces > most_pieces;
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool exceeds(const long_bag_totals& totals) const {
+    return totals.bags > most_bags || totals.pieces > most_pieces;
   }
-  /// The place in the list of the bag that has a piece.
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t place_of(std::int64_t piece,
+  /// The index in the list of the bag that has a piece.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t index_of(std::int64_t piece,
                                                                   std::int64_t count) const {
     return last_that(0, count, [&](std::int64_t i) { return bags[i].first_piece <= piece; });
   }

@@ -140,24 +140,12 @@ struct bag_plan {
   array_ref<Value, Space> gradients;
 };
 
-/// Offsets of the arrays of such a plan in its block, in bytes.
-struct bag_plan_layout {
-  std::size_t bytes = 0;
-
-  template <class T>
-  std::size_t take(std::int64_t count) {
-    const std::size_t offset = bytes;
-    bytes += (static_cast<std::size_t>(count) * sizeof(T) + 127) / 128 * 128;
-    return offset;
-  }
-};
-
 /// The values for kernels of the verb's execution space.
 template <class Exec, class Value, class Space>
 auto values_for_kernels(launch_context<Exec>& call, const std::string& label,
                         const array_ref<Value, Space>& values) {
   if constexpr (!is_host_exec<Exec> && std::is_same_v<Space, pageable_space>) {
-    return upload_values(call, label, values);
+    return values_on_device(call, label, values);
   } else {
     call.reads_from(values);
     return read_only(values);
@@ -172,8 +160,7 @@ void choose_positions(launch_context<Exec>& call, const Access& access, const ro
   if constexpr (std::is_same_v<Chosen, no_array>) {
     using number = pooling_type<typename Access::value_type, void, float>;
     const auto maxima = near_rows<number>(call, target.rows(), target.width(), "maxima");
-    pool_bags<path::automatic, pooling::max, bounds::check>(call.exec(), access, plan, bags, no_array{},
-                                                            target, maxima)
+    pool_bags<path::automatic, pooling::max, bounds::check>(call.exec(), access, plan, bags, target, maxima)
         .drop();
   } else {
     copy(call.exec(), chosen, target).drop();
@@ -189,7 +176,7 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
                [[maybe_unused]] const Extra& extra, [[maybe_unused]] const WeightGrads& weight_grads,
                const array_ref<Value, ValueSpace>& grads, const kernels::tables_of_bags& tables = {}) {
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
-  const auto home = engine::get(exec);
+  const auto verb_engine = engine::get(exec);
   launch_context<Exec> call(exec, "step_bags");
   call.refuse_capture("but a graph can't repeat where the bags of a step lie; use gather_bags there");
   const std::string& label = call.label("bags");
@@ -198,15 +185,20 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
   const std::int64_t n = plan.positions(), count = grads.rows(), width = grads.width();
   const std::int64_t bag_count = count * tables.tables;
 
-  bag_plan_layout layout;
-  const auto rows = layout.take<std::int64_t>(n);
-  [[maybe_unused]] const auto factors = layout.take<double>(weighs ? n : 0);
-  [[maybe_unused]] const auto chosen = layout.take<std::int64_t>(Pooling::selects ? count * width : 0);
-  [[maybe_unused]] const auto scaled = layout.take<Compute>(Pooling::divides ? count * width : 0);
-  auto step_plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), store);
+  std::size_t bytes = 0;  // of the arrays of the plan, in one block
+  const auto take = [&bytes](std::int64_t elements, std::size_t element_bytes) {
+    const std::size_t offset = bytes;
+    bytes += (static_cast<std::size_t>(elements) * element_bytes + 127) / 128 * 128;
+    return offset;
+  };
+  const auto rows = take(n, sizeof(std::int64_t));
+  [[maybe_unused]] const auto factors = take(weighs ? n : 0, sizeof(double));
+  [[maybe_unused]] const auto chosen = take(Pooling::selects ? count * width : 0, sizeof(std::int64_t));
+  [[maybe_unused]] const auto scaled = take(Pooling::divides ? count * width : 0, sizeof(Compute));
+  auto step_plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(), store);
   step_plan->base = plan.storage();
-  step_plan->values_note = grads.note();
-  step_plan->memory = call.block(layout.bytes);
+  step_plan->values_description = grads.note();
+  step_plan->memory = call.block(bytes);
   auto* const block = static_cast<std::byte*>(step_plan->memory.get());
   step_plan->values.rows = reinterpret_cast<std::int64_t*>(block + rows);
   if constexpr (weighs) step_plan->values.factors = reinterpret_cast<double*>(block + factors);
@@ -214,7 +206,7 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
     step_plan->values.chosen = reinterpret_cast<std::int64_t*>(block + chosen);
     step_plan->values.chosen_count = count * width;
   }
-  step_plan->report = home->report();
+  step_plan->report = verb_engine->report();
   call.hold(step_plan->report);
 
   constexpr bool checks = !std::is_same_v<Bounds, bounds::unchecked>;
@@ -226,7 +218,7 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
     launch(
         exec, call.label_part(label, "check"), bag_count > 0 ? bag_count : 1,
         kernels::check_step_bags<offset_type<Bags>>{list, store.checked ? store.report->findings : nullptr});
-  launch_places<weighs>(call, label, store, list, tables, extra, nullptr, false, step_plan->values.rows,
+  launch_shares<weighs>(call, label, store, list, tables, extra, nullptr, false, step_plan->values.rows,
                         step_plan->values.factors);
   if constexpr (Pooling::selects)
     choose_positions(

@@ -53,7 +53,7 @@ inline constexpr bool always_strict<bag_index_rows<Index, Bounds>> = always_stri
 template <class Index, class Bounds>
 inline constexpr bool returns_first<bag_index_rows<Index, Bounds>> = returns_first<index_rows<Index, Bounds>>;
 
-/// One of the tables of a launch. A kind of entry has rows, width, column, and place(terms), which lets the
+/// One of the tables of a launch. A kind of entry has rows, width, column, and bind(terms), which lets the
 /// terms of a pool read its rows.
 template <class T>
 struct table_entry {
@@ -66,7 +66,7 @@ struct table_entry {
   std::int64_t column;  ///< of the pooled rows, where those of this table begin
 
   template <class Terms>
-  KOKKOS_FORCEINLINE_FUNCTION void place(Terms& terms) const {
+  KOKKOS_FORCEINLINE_FUNCTION void bind(Terms& terms) const {
     terms.table = decltype(terms.table)::of(data, stride);
   }
 };
@@ -118,7 +118,7 @@ struct pool_tables {
   KOKKOS_FORCEINLINE_FUNCTION Pool of_table(const Entry& table, std::int64_t bag) const {
     Pool table_pool = pool;
     table_pool.terms.source.bag = bag;
-    table.place(table_pool.terms);
+    table.bind(table_pool.terms);
     table_pool.terms.source.rows = table.rows;
     table_pool.has_rows = table.rows > 0;
     table_pool.terms.width = table.width;
@@ -188,9 +188,9 @@ void launch_pool_of_tables(launch_context<Exec>& call, const std::string& label,
   using table_type = typename Entry::value_type;
   const auto count = static_cast<std::int64_t>(entries.size());
   const std::int64_t batch = out.rows(), width = out.width();
-  auto listed = dense_rows<const Entry, pageable_space>(entries.data(), count, 1, "tables");
-  listed.rank = 1;
-  const Entry* entry_list = indices_for_kernels(call, listed);
+  auto list_of_entries = dense_rows<const Entry, pageable_space>(entries.data(), count, 1, "tables");
+  list_of_entries.rank = 1;
+  const Entry* entry_list = indices_for_kernels(call, list_of_entries);
   const auto list = bags_for_kernels(call, bags, batch * count, positions,
                                      !std::is_same_v<bounds_policy, bounds::unchecked>);
   const auto* scale = weights_for_kernels(call, weights);
@@ -269,7 +269,7 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
         source_of_tables<kernels::bag_index_rows<plain, bounds_policy>>(call, indices, some_empty), bags,
         positions, weights, packed, out);
   }
-  call.name_tables(notes_of(tables, batch));
+  call.name_tables(descriptions_of(tables, batch));
   return call.finish(tables.front(), positions, std::is_signed_v<plain>);
 }
 

@@ -12,6 +12,8 @@
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -71,8 +73,8 @@ std::int64_t pooling_threads(const Exec& exec) {
 /// also pays in batches of `large` positions, in which a launch more does not matter: a long bag among short
 /// ones would take longer than all others. There a bag of 1/256 of the batch ends before the others do.
 template <class Offset>
-std::int64_t least_listed(const kernels::bag_list<Offset>& bags, std::int64_t tiles, std::int64_t at_once,
-                          std::int64_t large) {
+std::int64_t long_bag_length(const kernels::bag_list<Offset>& bags, std::int64_t tiles, std::int64_t at_once,
+                             std::int64_t large) {
   constexpr std::int64_t least = kernels::long_bags::least;
   if (bags.bags == 0 || bags.positions < least || at_once == 0) return 0;
   const bool differ = bags.offsets != nullptr;
@@ -82,7 +84,7 @@ std::int64_t least_listed(const kernels::bag_list<Offset>& bags, std::int64_t ti
   return differ && bags.positions >= large ? std::max(least, bags.positions / 256) : 0;
 }
 
-/// The positions of a batch that is large for least_listed: on a device 24 rows for each thread.
+/// The positions of a batch that is large for long_bag_length: on a device 24 rows for each thread.
 template <class Exec>
 std::int64_t large_batch(std::int64_t tiles, std::int64_t at_once) {
   if constexpr (is_host_exec<Exec>)
@@ -91,56 +93,36 @@ std::int64_t large_batch(std::int64_t tiles, std::int64_t at_once) {
     return 24 * at_once / tiles;
 }
 
-/// Labels and memory for the kernels of long bags, from the call of a verb. OnHost: kernels of the host run.
-template <bool OnHost, class Call>
-struct pooling_resources {
-  Call& call;
-
-  [[nodiscard]] const std::string& label(const std::string& whole, const char* part) const {
-    return call.label_part(whole, part);
-  }
-  /// Kept until the verb ends.
-  template <class T>
-  [[nodiscard]] T* memory(std::int64_t count) const {
-    if constexpr (OnHost)
+/// Pools a batch by two launches, of which the second one shares the bags of `least` and more positions
+/// between all threads. `exec` is that of the call, or the host's for a call on a device.
+template <class Exec, class CallExec, class Pool>
+void launch_with_list(launch_context<CallExec>& call, const Exec& exec, const std::string& label, Pool& pool,
+                      std::int64_t tiles, std::int64_t least) {
+  using number = typename Pool::compute_type;
+  constexpr bool on_host = is_host_exec<Exec>, for_device = !std::is_same_v<Exec, CallExec>;
+  const auto memory = [&]<class T>(std::type_identity<T>, std::int64_t count) {
+    if constexpr (for_device)
       return call.template pinned<T>(count);
     else
       return call.template scratch<T>(count);
-  }
-  /// Counts for a list: of the call's report, or for host threads.
-  [[nodiscard]] long_bag_counts* counts() const {
-    if constexpr (OnHost)
-      return new (memory<long_bag_counts>(1)) long_bag_counts{};
-    else
-      return &call.report().findings->long_bags;
-  }
-  /// Lets the counts be cleaned before their next use.
-  void spoil_counts() const {
-    if constexpr (!OnHost) *static_cast<volatile unsigned int*>(call.report().raised) = 1U;
-  }
-};
-
-/// Pools a batch by two launches, of which the second one shares the bags of `least` and more positions
-/// between all threads.
-template <class Exec, class Pool, class Resources>
-void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, std::int64_t tiles,
-                      std::int64_t least, const Resources& resources) {
-  using number = typename Pool::compute_type;
-  constexpr bool on_host = is_host_exec<Exec>;
+  };
   const std::int64_t width = pool.terms.width, positions = pool.bags.positions;
   const bool packed = pool.packed || pool.wide;
   const std::int64_t long_tiles = on_host ? 1 : packed ? width / kernels::packed_tile::elements : width;
-  const std::string& long_label = resources.label(label, "long_bags");
+  const std::string& long_label = call.label_part(label, "long_bags");
   auto& list = pool.list;
   list.least = least;
   list.most_bags = std::min(pool.bags.bags, positions / least);
   list.most_pieces =
       std::min(positions / kernels::sum_pieces::least, list.most_bags * kernels::sum_pieces::greatest_count);
   list.tiles = long_tiles;
-  list.bags = resources.template memory<kernels::listed_bag>(list.most_bags);
-  list.arrivals = resources.template memory<kernels::piece_arrivals>(list.most_bags * long_tiles);
-  auto* const sums = resources.template memory<number>(list.most_pieces * width);
-  list.state = resources.counts();
+  list.bags = memory(std::type_identity<kernels::long_bag>{}, list.most_bags);
+  list.arrivals = memory(std::type_identity<kernels::piece_arrivals>{}, list.most_bags * long_tiles);
+  auto* const sums = memory(std::type_identity<number>{}, list.most_pieces * width);
+  if constexpr (for_device)
+    list.state = new (memory(std::type_identity<long_bag_counts>{}, 1)) long_bag_counts{};
+  else
+    list.state = &call.report().findings->long_bags;
   // The second kernel has 128 registers: fewer threads at once.
   const std::int64_t threads = on_host ? list.most_pieces : pooling_threads(exec) * 2 / 5;
   try {
@@ -148,19 +130,19 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
     launch(exec, long_label, schedule::each{}, threads, 1,
            kernels::pool_long_bags<number, Pool>{pool, sums, fast_divisor(long_tiles), packed, threads});
   } catch (...) {
-    // Without the second launch the bags would stay in the list.
-    resources.spoil_counts();
+    // Without the second launch the bags would stay in the list: it is cleaned before its next use.
+    if constexpr (!for_device) *static_cast<volatile unsigned int*>(call.report().raised) = 1U;
     throw;
   }
 }
 
 template <class Pooling, class Exec, class Rows, class Source, class Offset, class Weight, class Chosen,
-          class Out, class OutSpace, class Resources>
-void launch_pool(const Exec& exec, const std::string& label,
+          class Out, class OutSpace, class CallExec>
+void launch_pool(launch_context<CallExec>& call, const Exec& exec, const std::string& label,
                  const pooling_inputs<Rows, Source, Offset, Weight, Chosen>& inputs,
-                 const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Resources& resources) {
+                 const array_ref<Out, OutSpace>& out, std::int64_t* changed) {
   const auto& rows = pooled_rows(inputs.rows);
-  using element = typename pooled_number<Rows>::type;
+  using element = std::conditional_t<CodedRows<Rows>, float, typename Rows::value_type>;
   using number = exact_number<Exec, pooling_type<element, Weight, Out>>;
   const auto operands = pooling_operands_of(inputs.rows, inputs.source);
   using kernel = kernels::pool_rows<number, Pooling, decltype(operands.table), decltype(operands.source),
@@ -188,10 +170,10 @@ void launch_pool(const Exec& exec, const std::string& label,
   const std::int64_t threads_of_bag = is_host_exec<Exec> ? 1 : tiles;
   if constexpr (!Pooling::selects) {
     const std::int64_t at_once = pooling_threads(exec);
-    const std::int64_t least = inputs.has_rows ? least_listed(inputs.bags, threads_of_bag, at_once,
-                                                              large_batch<Exec>(tiles, at_once))
+    const std::int64_t least = inputs.has_rows ? long_bag_length(inputs.bags, threads_of_bag, at_once,
+                                                                 large_batch<Exec>(tiles, at_once))
                                                : 0;
-    if (least != 0) return launch_with_list(exec, label, pool, threads_of_bag, least, resources);
+    if (least != 0) return launch_with_list(call, exec, label, pool, threads_of_bag, least);
   }
   launch(exec, label, schedule::each{}, inputs.bags.bags, threads_of_bag, pool);
 }

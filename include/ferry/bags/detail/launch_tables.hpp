@@ -4,8 +4,8 @@
 #include <ferry/bags/detail/bag_plan.hpp>
 #include <ferry/bags/detail/each_table.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/optim/detail/step_call.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/row_plan.hpp>
@@ -15,7 +15,6 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -42,17 +41,6 @@ const Record* records_for_kernels(launch_context<Exec>& call, std::vector<Record
                                                         1, "tables");
   array.rank = 1;
   return indices_for_kernels(call, array);
-}
-
-/// Columns [column, column + width) of an array of rows.
-template <class T, class Space>
-array_ref<T, Space> columns_of(const array_ref<T, Space>& rows, std::int64_t column, std::int64_t width) {
-  auto part = rows;
-  part.strides = {rows.row_stride(), 1};
-  part.extents = {rows.rows(), width};
-  part.rank = 2;
-  part.data = rows.data + column;
-  return part;
 }
 
 /// A batch of several tables: their ranges of row numbers, on the host and for kernels, their values and the
@@ -194,7 +182,11 @@ void launch_steps(launch_context<Exec>& call, const std::string& label, const ta
   std::vector<std::remove_cvref_t<decltype(values)>> parts;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     touch_arrays<path::direct>(call, jobs[t]);
-    parts.push_back(columns_of(values, layout.first_column[t], tables[t].width()));
+    auto& part = parts.emplace_back(values);
+    part.rank = 2;
+    part.strides = {values.row_stride(), 1};
+    part.extents = {values.rows(), tables[t].width()};
+    part.data += layout.first_column[t];
   }
   step_inputs findings;
   if constexpr (Looks) findings.template look_for_nonfinite<false>(call, label, values);

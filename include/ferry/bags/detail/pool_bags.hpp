@@ -104,14 +104,25 @@ consteval bool is_left_to_host() {
     return Access::is_strided && std::is_same_v<typename Access::memory_space, pageable_space>;
 }
 
-/// Pools the rows. `weights` and `chosen`, the positions of the maxima, may be no_array.
+/// The further array if it has this meaning, else no_array.
+template <bool Holds, class Extra>
+const auto& extra_if(const Extra& extra) {
+  static constexpr no_array none;
+  if constexpr (Holds)
+    return extra;
+  else
+    return none;
+}
+
+/// Pools the rows. `extra`: see require_extra.
 template <pool_side Side, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
-          class Weights, class Chosen, class Out, class OutSpace>
+          class Extra, class Out, class OutSpace>
 void pool_on(launch_context<Exec>& call, const std::string& label, const Access& access, const Named& named,
-             const Bags& bags, const Weights& weights, const Chosen& chosen,
-             const array_ref<Out, OutSpace>& out) {
+             const Bags& bags, const Extra& extra, const array_ref<Out, OutSpace>& out) {
   constexpr bool on_host = Side == pool_side::host;
-  constexpr bool selects = !std::is_same_v<Chosen, no_array>;
+  const auto& chosen = extra_if<Pooling::selects>(extra);
+  using chosen_type = std::remove_cvref_t<decltype(chosen)>;
+  constexpr bool selects = !std::is_same_v<chosen_type, no_array>;
   constexpr bool checks = !std::is_same_v<Bounds, bounds::unchecked>;
   constexpr bool out_detours =
       Side == pool_side::kernels_and_ring || (on_host && !OutSpace::is_host_accessible);
@@ -119,9 +130,9 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
     if constexpr (!selects)
       return false;
     else if constexpr (on_host)
-      return !Chosen::memory_space::is_host_accessible;
+      return !chosen_type::memory_space::is_host_accessible;
     else
-      return out_detours && std::is_same_v<typename Chosen::memory_space, pageable_space>;
+      return out_detours && std::is_same_v<typename chosen_type::memory_space, pageable_space>;
   }();
   using delivery = std::conditional_t<on_host, path::direct, path::staged>;
   const auto& table = access.table();
@@ -141,7 +152,7 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
     changed = near_rows<std::int64_t>(call, count, 1, "bags").data;
   // Before the first kernel: in a capture, offsets and weights may be refused.
   const auto bag_list = bags_for_kernels<on_host>(call, bags, count, positions, checks);
-  const auto* const factors = weights_for_kernels<on_host>(call, weights);
+  const auto* const factors = weights_for_kernels<on_host>(call, extra_if<!Pooling::selects>(extra));
   const auto inputs_of = [&](const auto& rows, const auto& source) {
     return pooling_inputs{rows,
                           source,
@@ -152,12 +163,11 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
                           is_strict<Bounds>(named),
                           table.rows() > 0};
   };
-  const pooling_resources<on_host, launch_context<Exec>> resources{call};
   if constexpr (on_host) {
     const auto host = host_side(call.exec());
     const auto& rows = rows_on_host(call, access);
     const auto source = rows_for_kernels<Bounds, true>(call, named, table.rows());
-    launch_pool<Pooling>(host, label, inputs_of(rows, source), pooled, changed, resources);
+    launch_pool<Pooling>(call, host, label, inputs_of(rows, source), pooled, changed);
     host.fence(label);
   } else {
     decltype(auto) rows = access.rows(call);
@@ -174,7 +184,7 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
     const auto source = rows_for_kernels<Bounds>(call, named, table.rows());
     const auto& plan = plan_of(named);
     const auto& places = access.places(call, source, positions, plan);
-    launch_pool<Pooling>(call.exec(), label, inputs_of(rows, places), pooled, changed, resources);
+    launch_pool<Pooling>(call, call.exec(), label, inputs_of(rows, places), pooled, changed);
   }
   if constexpr (chosen_detours) deliver_rows<delivery>(call, maxima, changed, chosen);
   if constexpr (out_detours) deliver_rows<delivery>(call, pooled, changed, out);
@@ -183,14 +193,14 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
 /// gather_bags after the checks. Under path::automatic the execution space pools, except tables in pageable
 /// memory, which a device reads slowly or not at all.
 template <class Path, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
-          class Weights, class Chosen, class Out, class OutSpace>
+          class Extra, class Out, class OutSpace>
 ticket pool_bags(const Exec& exec, const Access& access, const Named& named, const Bags& bags,
-                 const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
+                 const Extra& extra, const array_ref<Out, OutSpace>& out) {
   using space = typename Access::memory_space;
   constexpr bool on_device = !is_host_exec<Exec>;
   if constexpr (is_left_to_host<Access>() && Path::chosen_at_run_time && on_device)
     if (!execution_backend<Exec>::capturing(exec))
-      return pool_bags<path::staged, Pooling, Bounds>(exec, access, named, bags, weights, chosen, out);
+      return pool_bags<path::staged, Pooling, Bounds>(exec, access, named, bags, extra, out);
   constexpr bool by_ring = on_device && (by_host_alone<Path> ? !space::is_host_accessible
                                                              : Path::chosen_at_run_time &&
                                                                    std::is_same_v<OutSpace, pageable_space>);
@@ -204,7 +214,7 @@ ticket pool_bags(const Exec& exec, const Access& access, const Named& named, con
   const auto& table = access.table();
   if constexpr (is_plan<Named>) call.use(named.storage());
   if (out.size() != 0) {
-    pool_on<side, Pooling, Bounds>(call, label, access, named, bags, weights, chosen, out);
+    pool_on<side, Pooling, Bounds>(call, label, access, named, bags, extra, out);
   } else {
     if constexpr (!is_plan<Named>) look_at_bounds<Bounds>(call, named, table.rows());
     if constexpr (!std::is_same_v<Bags, std::int64_t>) {

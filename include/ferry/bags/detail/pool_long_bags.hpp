@@ -46,51 +46,50 @@ struct pool_long_bags {
   [[nodiscard]] std::int64_t bytes_each() const { return sum_pieces::least * pool.terms.row_bytes(); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const listed_counts listed = pool.list.counts();
-    if (listed.pieces == 0) return;
-    if (pool.list.exceeds(listed)) return pool_alone(i);
+    const long_bag_totals totals = pool.list.counts();
+    if (totals.pieces == 0) return;
+    if (pool.list.exceeds(totals)) return pool_alone(i);
     const std::int64_t number = i / warp;
-    const std::int64_t place = number % warps * (threads / most_threads) + number / warps;
+    const std::int64_t warp_index = number % warps * (threads / most_threads) + number / warps;
     // Each thread has two runs or more, so that the slowest ones do not wait for a whole long one.
-    const std::int64_t share_of_thread = listed.pieces * tiles.divisor() / (2 * threads);
+    const std::int64_t share_of_thread = totals.pieces * tiles.divisor() / (2 * threads);
     const std::int64_t length = share_of_thread < 1             ? 1
                                 : share_of_thread < longest_run ? share_of_thread
                                                                 : longest_run;
-    const std::int64_t runs = (listed.pieces + length - 1) / length;
-    for (std::int64_t item = place * warp + i % warp; item < runs * tiles.divisor(); item += threads) {
+    const std::int64_t runs = (totals.pieces + length - 1) / length;
+    for (std::int64_t item = warp_index * warp + i % warp; item < runs * tiles.divisor(); item += threads) {
       const std::int64_t run = tiles.quotient(item), tile = item - run * tiles.divisor();
-      const std::int64_t end = (run + 1) * length < listed.pieces ? (run + 1) * length : listed.pieces;
+      const std::int64_t end = (run + 1) * length < totals.pieces ? (run + 1) * length : totals.pieces;
       for (std::int64_t piece = run * length; piece < end;)
-        piece = packed ? share<packed_tile>(piece, end, tile, listed.bags)
-                       : share<single_tile>(piece, end, tile, listed.bags);
+        piece = packed ? share<packed_tile>(piece, end, tile, totals.bags)
+                       : share<single_tile>(piece, end, tile, totals.bags);
     }
   }
 
   void operator()(const ferry::detail::host_run& run) const {
-    const listed_counts listed = pool.list.counts();
-    if (listed.pieces == 0) return;
-    if (pool.list.exceeds(listed)) {
+    const long_bag_totals totals = pool.list.counts();
+    if (totals.pieces == 0) return;
+    if (pool.list.exceeds(totals)) {
       for (std::int64_t bag = run.begin(pool.bags.bags); bag < run.end(pool.bags.bags); ++bag)
         if (const bag_range range = pool.bags.range(bag, false); pool.list.takes(range))
           pool.all_of(bag, range);
       return pool.list.count_part(run.runs);
     }
-    const std::int64_t end = run.end(listed.pieces);
-    for (std::int64_t piece = run.begin(listed.pieces); piece < end; ++piece) share_row(piece, listed.bags);
+    const std::int64_t end = run.end(totals.pieces);
+    for (std::int64_t piece = run.begin(totals.pieces); piece < end; ++piece) share_row(piece, totals.bags);
   }
 
  private:
-  /// A piece, and its bag at a place of the list.
-  struct listed_piece {
-    std::int64_t piece, place;
-    listed_bag bag;
+  /// A piece, and its bag at an index of the list.
+  struct bag_piece {
+    std::int64_t piece, index;
+    long_bag bag;
     sum_pieces cut;
 
-    KOKKOS_FORCEINLINE_FUNCTION listed_piece(const long_bag_list& list, std::int64_t number,
-                                             std::int64_t count)
+    KOKKOS_FORCEINLINE_FUNCTION bag_piece(const long_bag_list& list, std::int64_t number, std::int64_t count)
         : piece(number),
-          place(list.place_of(piece, count)),
-          bag(list.bags[place]),
+          index(list.index_of(piece, count)),
+          bag(list.bags[index]),
           cut(bag.end - bag.begin) {}
     [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t begin() const {
       return bag.begin + (piece - bag.first_piece) * cut.size;
@@ -107,13 +106,13 @@ struct pool_long_bags {
     const std::int64_t begin = piece;
     std::uint64_t rows = 0;
     {
-      listed_piece work(pool.list, piece, count);
+      bag_piece work(pool.list, piece, count);
       if (work.bag.first_piece + work.cut.count < end) end = work.bag.first_piece + work.cut.count;
       for (; work.piece < end; ++work.piece) rows += sum<Tile>(work, tile * Tile::elements, Tile::elements);
     }
     // Looked up once more, which costs less than registers in the loop of the sum.
-    const listed_piece work(pool.list, begin, count);
-    piece_arrivals& arrivals = pool.list.arrivals[work.place * tiles.divisor() + tile];
+    const bag_piece work(pool.list, begin, count);
+    piece_arrivals& arrivals = pool.list.arrivals[work.index * tiles.divisor() + tile];
     if (is_last(arrivals, rows, end - begin, work.cut.count)) {
       deliver<Tile>(work, arrivals, tile * Tile::elements, Tile::elements);
       pool.list.count_part(count * tiles.divisor());
@@ -125,7 +124,7 @@ struct pool_long_bags {
   void share_row(std::int64_t piece, std::int64_t count) const {
     constexpr int most = host_tile::elements;
     const std::int64_t width = pool.terms.width;
-    const listed_piece work(pool.list, piece, count);
+    const bag_piece work(pool.list, piece, count);
     std::uint64_t rows = 0;
     const auto visit = [&](const auto& whole, const auto& rest) {
       std::int64_t column = 0;
@@ -134,7 +133,7 @@ struct pool_long_bags {
     };
     visit([&](std::int64_t column) { rows = sum<whole_host_tile<most>>(work, column, most); },
           [&](std::int64_t column, int live_columns) { rows = sum<host_tile>(work, column, live_columns); });
-    piece_arrivals& arrivals = pool.list.arrivals[work.place];
+    piece_arrivals& arrivals = pool.list.arrivals[work.index];
     if (!is_last(arrivals, rows, 1, work.cut.count)) return;
     visit([&](std::int64_t column) { deliver<whole_host_tile<most>>(work, arrivals, column, most); },
           [&](std::int64_t column, int live_columns) {
@@ -145,8 +144,7 @@ struct pool_long_bags {
 
   /// Sums a tile of a piece. Returns its number of positions with a row, or fewer if that is not all.
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION std::uint64_t sum(const listed_piece& work, std::int64_t column,
-                                                int count) const {
+  KOKKOS_FORCEINLINE_FUNCTION std::uint64_t sum(const bag_piece& work, std::int64_t column, int count) const {
     typename terms_type::template pooled<Tile> total(count);
     if constexpr (Tile::host)
       pool.terms.template add_range<Tile>(total, work.begin(), work.end(), column, count);
@@ -170,7 +168,7 @@ struct pool_long_bags {
 
   /// Adds the sums of all pieces of a bag, and stores the tile.
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void deliver(const listed_piece& work, piece_arrivals& arrivals,
+  KOKKOS_FORCEINLINE_FUNCTION void deliver(const bag_piece& work, piece_arrivals& arrivals,
                                            std::int64_t column, int count) const {
     const Compute* const first = sums + work.bag.first_piece * pool.terms.width + column;
     typename terms_type::template pooled<Tile> total(count);

@@ -144,13 +144,13 @@ struct pool_rows {
   }
 
   /// A tile of a bag that is long, has bad offsets, misses a row or has codes that need more than float. Its
-  /// place passes through memory, and what follows has registers of its own: else the threads of other bags
-  /// would lack them. So do the `rows` that add_few has counted, which nobody reads: see bag_terms::add.
+  /// location passes through memory, and what follows has registers of its own: else the threads of other
+  /// bags would lack them. So do the `rows` that add_few has counted, which nobody reads: see bag_terms::add.
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void pool_rest(std::int64_t number, std::int64_t first,
                                              std::int64_t rows) const {
-    const volatile std::int64_t place[3] = {number, first, rows};
-    const std::int64_t bag = place[0], column = place[1];
+    const volatile std::int64_t location[3] = {number, first, rows};
+    const std::int64_t bag = location[0], column = location[1];
     const bag_range range = bags.range(bag, column == 0);
     if (!leaves(bag, range, column == 0)) part_of<Tile>(bag, range, column);
   }

@@ -215,32 +215,9 @@ template <class Rows>
 const Rows& pooled_rows(const Rows& rows) {
   return rows;
 }
-template <class Byte, class Space>
-const array_ref<Byte, Space>& pooled_rows(const record_rows<Byte, Space>& rows) {
-  return rows.codes;
-}
-
 template <CodedRows Rows>
 const auto& pooled_rows(const Rows& rows) {
   return rows.codes;
-}
-
-/// The elements that rows are pooled as.
-/// @{
-template <class Rows>
-struct pooled_number {
-  using type = typename Rows::value_type;
-};
-template <CodedRows Rows>
-struct pooled_number<Rows> {
-  using type = float;
-};
-/// @}
-
-/// Rows of an array, or of another kind of rows from the first address on.
-template <class T>
-auto pooled_table_of(const T* rows, std::int64_t stride) {
-  return kernels::pooled_table<std::remove_const_t<T>>::of(rows, stride);
 }
 
 /// The table and the source that kernels pool.
@@ -256,13 +233,16 @@ template <class Rows, class Source>
 auto pooling_operands_of(const Rows& rows, const Source& source) {
   const auto& pooled = pooled_rows(rows);
   const auto units = read_in_units(sizeof(typename Rows::value_type), pooled, source);
-  return pooling_operands{pooled_table_of(units.data, units.stride), units.source};
+  using element = std::remove_cv_t<std::remove_pointer_t<decltype(units.data)>>;
+  return pooling_operands{kernels::pooled_table<element>::of(units.data, units.stride), units.source};
 }
 template <CodedRows Rows, class Source>
 auto pooling_operands_of(const Rows& rows, const Source& source) {
   const auto memory = rows.for_kernels();
   using table = kernels::pooled_codes<std::remove_const_t<decltype(memory)>>;
-  if constexpr (requires { rows.placed(source); })
+  if constexpr (table::quantization::in_records)
+    return pooling_operands_of(rows.codes, source);
+  else if constexpr (requires { rows.placed(source); })
     return pooling_operands{table{memory}, rows.placed(source)};
   else
     return pooling_operands{table{memory}, source};

@@ -62,7 +62,7 @@ struct tables_of_bags {
 };
 
 /// rows[p] = the row of the gradient of position p, which is its bag. One thread per position: neighbours
-/// search the offsets along the same path, those of a plan's places would not.
+/// search the offsets along the same path, those of a plan's order would not.
 template <class Offset>
 struct find_bags_of_positions {
   bag_list<Offset> bags;
@@ -76,11 +76,11 @@ struct find_bags_of_positions {
   }
 };
 
-/// For each place of a plan: the row of its gradient, and the factor of the gradient there: the weight of the
-/// position, over the number of the bag's rows if `divides`. One thread per place. `Weight` is void if
-/// positions have no weights.
+/// For each entry of the order of a plan: the row of its gradient, and the factor of the gradient there: the
+/// weight of the position, over the number of the bag's rows if `divides`. One thread per entry. `Weight` is
+/// void if positions have no weights.
 template <class Offset, class Weight>
-struct place_bags {
+struct share_bags {
   bag_list<Offset> bags;
   const std::int64_t* order;
   const std::int64_t* rows_of_positions;  ///< see find_bags_of_positions
@@ -92,9 +92,9 @@ struct place_bags {
 
   static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
 
-  KOKKOS_FUNCTION void operator()(std::int64_t place) const {
-    const std::int64_t position = order[place], bag = rows_of_positions[position];
-    rows[place] = bag;
+  KOKKOS_FUNCTION void operator()(std::int64_t entry) const {
+    const std::int64_t position = order[entry], bag = rows_of_positions[position];
+    rows[entry] = bag;
     if (factors == nullptr) return;
     double factor = 1.0;
     if constexpr (!std::is_void_v<Weight>) factor = convert<double>(weights[position]);
@@ -103,7 +103,7 @@ struct place_bags {
       const std::int64_t size = sizes != nullptr ? sizes[bag] : range.end - range.begin;
       factor = size > 0 ? factor / static_cast<double>(size) : 0.0;
     }
-    factors[place] = factor;
+    factors[entry] = factor;
   }
 };
 
@@ -136,9 +136,9 @@ struct divide_by_sizes {
 
 namespace ferry::detail {
 
-/// Launches both kernels for the places of a plan. Weighs: `extra` has the weights of positions.
+/// Launches both kernels for the order of a plan. Weighs: `extra` has the weights of positions.
 template <bool Weighs, class Exec, class Offset, class Extra>
-void launch_places(launch_context<Exec>& call, const std::string& label, const plan_storage& plan,
+void launch_shares(launch_context<Exec>& call, const std::string& label, const plan_storage& plan,
                    const kernels::bag_list<Offset>& bags, const kernels::tables_of_bags& tables,
                    [[maybe_unused]] const Extra& extra, const std::int64_t* sizes, bool divides,
                    std::int64_t* rows, double* factors) {
@@ -149,7 +149,7 @@ void launch_places(launch_context<Exec>& call, const std::string& label, const p
   launch(call.exec(), call.label_part(label, "find"), plan.positions,
          kernels::find_bags_of_positions<Offset>{bags, tables, rows_of_positions});
   launch(call.exec(), call.label_part(label, "place"), plan.positions,
-         kernels::place_bags<Offset, weight>{bags, plan.order, rows_of_positions, weights, sizes, divides,
+         kernels::share_bags<Offset, weight>{bags, plan.order, rows_of_positions, weights, sizes, divides,
                                              rows, factors});
 }
 

@@ -6,7 +6,7 @@
 #include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/bags/step_bags.hpp>
-#include <ferry/optim/detail/step_call.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
@@ -138,13 +138,14 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   using compute = step_type<T, typename state_type::value_type, Value>;
   using share = std::conditional_t<pooling::divides, const compute, const Value>;
   // nonfinite::keep, because launch_steps looks at the gradients of all tables at once.
-  using call_type = step_call<typename chosen::template get<step_count_category, step_count::global>,
-                              typename chosen::template get<rounding_category, rounding::nearest>,
-                              nonfinite::keep, Rule, T, Space, state_type>;
+  using call_type = step_call<
+      step_policies<typename chosen::template get<step_count_category, step_count::global>,
+                    typename chosen::template get<rounding_category, rounding::nearest>, nonfinite::keep>,
+      Rule, state_type, array_ref<T, Space>>;
   call_type::template require_types<Exec, share, sum>();
-  const std::vector<untyped_array> listed(tables.begin(), tables.end());
-  table_layout layout{{0}, columns_of_tables(verb, listed, grads), {}};
-  require_separate(verb, listed);
+  const std::vector<untyped_array> arrays(tables.begin(), tables.end());
+  table_layout layout{{0}, columns_of_tables(verb, arrays, grads), {}};
+  require_separate(verb, arrays);
   require_states(verb, tables.size(), static_cast<std::size_t>(std::ranges::distance(states)));
   table_steps<call_type> steps(tables.size());
   auto table = tables.begin();
@@ -177,7 +178,7 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   steps.take_counters(exec);
   call.use(shares.plan.storage());
   call.roll_back_by(steps.ends(nonfinite_policy::looks && !nonfinite_policy::reports));
-  call.name_tables(notes_of(tables, batch));
+  call.name_tables(descriptions_of(tables, batch));
   if (n != 0)
     launch_steps<sum, nonfinite_policy::looks>(call, label, steps, tables, shares.plan, layout,
                                                shares.gradients);

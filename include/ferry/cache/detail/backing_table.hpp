@@ -42,16 +42,16 @@ class record_state<optim::records<Rule, T, StateType, Space>> {
 
   explicit record_state(records_type& records) : fields_(records.fields()), clock_(records.clock()) {
     for (int f = 0; f < fields_; ++f) {
-      names_[place(f)] = records.field_name(f);
-      field_[place(f)] = untracked(records.field_ref(f));
+      names_[index(f)] = records.field_name(f);
+      field_[index(f)] = untracked(records.field_ref(f));
     }
-    for (int f = 0; f < row_fields; ++f) row_field_[place(f)] = untracked(records.row_field_ref(f));
+    for (int f = 0; f < row_fields; ++f) row_field_[index(f)] = untracked(records.row_field_ref(f));
   }
 
   [[nodiscard]] int fields() const { return fields_; }
-  [[nodiscard]] std::string_view field_name(int f) const { return names_[place(f)]; }
-  [[nodiscard]] field_type field_ref(int f) const { return tracked_by(field_[place(f)]); }
-  [[nodiscard]] field_type row_field_ref(int f) const { return tracked_by(row_field_[place(f)]); }
+  [[nodiscard]] std::string_view field_name(int f) const { return names_[index(f)]; }
+  [[nodiscard]] field_type field_ref(int f) const { return tracked_by(field_[index(f)]); }
+  [[nodiscard]] field_type row_field_ref(int f) const { return tracked_by(row_field_[index(f)]); }
   [[nodiscard]] const auto& clock() const { return clock_; }
 
   /// The state with the records' own record of accesses, which this object does not keep alive.
@@ -62,7 +62,7 @@ class record_state<optim::records<Rule, T, StateType, Space>> {
   }
 
  private:
-  static constexpr std::size_t place(int f) { return static_cast<std::size_t>(f); }
+  static constexpr std::size_t index(int f) { return static_cast<std::size_t>(f); }
   static field_type untracked(field_type field) {
     field.accesses.reset();
     return field;
@@ -89,7 +89,7 @@ struct no_record_state {
 template <class T>
 inline constexpr bool is_coded = is_quantized<std::remove_cv_t<T>> && !is_codes<std::remove_cv_t<T>>;
 
-/// The scales and the factor of a quantized table behind a cache, in the place of a state. They stay valid
+/// The scales and the factor of a quantized table behind a cache, instead of a state. They stay valid
 /// when the table is moved.
 template <class Q, class ScaleSpace>
 class scales_behind {
@@ -127,108 +127,68 @@ class scales_behind {
   const float* factor_ = nullptr;
 };
 
+/// The table as an array_ref: of records the weights, of quantized rows the codes with the extents of
+/// numbers.
+template <class Table>
+auto backing_ref(Table& table) {
+  if constexpr (is_quantized<Table>)
+    return numbers_of(table);
+  else if constexpr (is_records<Table>)
+    return table.table();
+  else
+    return make_ref(table);
+}
+
+template <class Table>
+consteval auto backing_state() {
+  if constexpr (is_coded<Table>)
+    return std::type_identity<scales_behind<typename Table::quantization, typename Table::scale_space>>{};
+  else if constexpr (is_records<Table>)
+    return std::type_identity<record_state<Table>>{};
+  else
+    return std::type_identity<no_record_state>{};
+}
+
 /// The backing table of a cache, in host memory, as verbs see it.
-///
-///   value_type     its elements, std::byte for 8-bit rows
-///   checked        the type that stands for it in the checks of verbs
-///   added_to       the same for scatter_add
-///   state          the state that lies in its rows: see record_state
-///   gathered       the elements of rows that are gathered into a new tensor
-///   ref(table)     an array_ref, for 8-bit rows of their codes
-///   row_bytes(ref) bytes of a row that the cache keeps
-///   whole(ref)     the array that verbs on whole tables take: of 8-bit rows the records
-///   cache(table, make)
-///                  make(array, more...): the array that the cache is of, and others that it caches with it
 template <class Table>
 struct backing_table {
-  using value_type = typename array_traits<Table>::value_type;
-  using memory_space = typename array_traits<Table>::memory_space;
-  using checked = Table;
-  using added_to = Table;
-  using gathered = std::remove_const_t<value_type>;
-  using state = no_record_state;
+  using ref_type = decltype(backing_ref(std::declval<Table&>()));
+  using value_type = typename ref_type::value_type;  ///< std::byte for 8-bit rows
+  using memory_space = typename ref_type::memory_space;
+  static constexpr bool is_array = !is_quantized<Table> && !is_records<Table>;
+  /// The type that stands for the table in the checks of verbs, and in those of scatter_add.
+  /// @{
+  using checked = std::conditional_t<is_array, Table, tensor<std::remove_const_t<value_type>, memory_space>>;
+  using added_to = std::conditional_t<is_quantized<Table>, Table, checked>;
+  /// @}
+  /// The elements of rows that are gathered into a new tensor.
+  using gathered = std::conditional_t<is_quantized<Table>, float, std::remove_const_t<value_type>>;
+  /// The state or the scales that belong to its rows.
+  using state = typename decltype(backing_state<Table>())::type;
 
-  static auto ref(Table& table) { return make_ref(table); }
+  /// Bytes of a row that the cache keeps: of records and codes all of them.
+  static std::int64_t row_bytes(const ref_type& array) {
+    return (is_array ? array.width() : array.row_stride()) * static_cast<std::int64_t>(sizeof(value_type));
+  }
+  /// The array that verbs on whole tables take: of 8-bit rows the records.
+  static auto whole(ref_type array) {
+    static_assert(
+        !is_coded<Table>,
+        "ferry: verbs on whole tables take no cached_table before codes and scales; flush() it, and pass the quantized_tensor itself.");
+    if constexpr (is_quantized<Table>) array.extents[1] = array.row_stride();
+    return array;
+  }
+  /// make(array, more...): the array that the cache is of, and others that it caches with it. Scales of codes
+  /// are cached if they lie in host memory, too.
   template <class Make>
   static auto cache(Table& table, const Make& make) {
-    return make(ref(table));
-  }
-  static std::int64_t row_bytes(const array_ref<value_type, memory_space>& array) {
-    return array.width() * static_cast<std::int64_t>(sizeof(value_type));
-  }
-  static const auto& whole(const array_ref<value_type, memory_space>& array) { return array; }
-};
-template <class Space>
-struct backing_table<rowwise_int8_tensor<Space>> {
-  using value_type = std::byte;
-  using memory_space = Space;
-  using checked = tensor<std::byte, Space>;
-  using added_to = rowwise_int8_tensor<Space>;
-  using gathered = float;
-  using state = no_record_state;
-
-  static auto ref(rowwise_int8_tensor<Space>& table) { return numbers_of(table); }
-  template <class Make>
-  static auto cache(rowwise_int8_tensor<Space>& table, const Make& make) {
-    return make(ref(table));
-  }
-  static std::int64_t row_bytes(const array_ref<std::byte, Space>& array) { return array.row_stride(); }
-  static auto whole(const array_ref<std::byte, Space>& array) {
-    auto records = array;
-    records.extents[1] = array.row_stride();
-    return records;
-  }
-};
-/// Weights are the table of optimizer records. The cache keeps whole records.
-template <class Rule, class T, class StateType, class Space>
-struct backing_table<optim::records<Rule, T, StateType, Space>> {
-  using value_type = T;
-  using memory_space = Space;
-  using checked = tensor<T, Space>;
-  using added_to = tensor<T, Space>;
-  using gathered = T;
-  using state = record_state<optim::records<Rule, T, StateType, Space>>;
-
-  static auto ref(optim::records<Rule, T, StateType, Space>& table) { return table.table(); }
-  template <class Make>
-  static auto cache(optim::records<Rule, T, StateType, Space>& table, const Make& make) {
-    return make(ref(table));
-  }
-  static std::int64_t row_bytes(const array_ref<T, Space>& array) {
-    return array.row_stride() * static_cast<std::int64_t>(sizeof(T));
-  }
-  static const auto& whole(const array_ref<T, Space>& array) { return array; }
-};
-/// The codes of quantized rows are the table, and their scales are cached with them if they lie in host
-/// memory, too.
-template <class Q, class Space, class ScaleSpace>
-  requires(!Q::in_records)
-struct backing_table<quantized_tensor<Q, Space, ScaleSpace>> {
-  using table_type = quantized_tensor<Q, Space, ScaleSpace>;
-  using value_type = typename Q::code_type;
-  using memory_space = Space;
-  using checked = tensor<typename Q::code_type, Space>;
-  using added_to = table_type;
-  using gathered = float;
-  using state = scales_behind<Q, ScaleSpace>;
-
-  static auto ref(table_type& table) { return numbers_of(table); }
-  template <class Make>
-  static auto cache(table_type& table, const Make& make) {
-    const auto codes = make_ref(table.codes());
-    if constexpr (has_scales<Q> && ScaleSpace::is_host_accessible)
-      return make(codes, make_ref(table.scales()));
-    else
-      return make(codes);
-  }
-  static std::int64_t row_bytes(const array_ref<value_type, Space>& array) {
-    return array.row_stride() * static_cast<std::int64_t>(sizeof(value_type));
-  }
-  static const auto& whole(const array_ref<value_type, Space>& array) {
-    static_assert(
-        std::is_void_v<Q>,
-        "ferry: verbs on whole tables take no cached_table before codes and scales; flush() it, and pass the quantized_tensor itself.");
-    return array;
+    if constexpr (!is_coded<Table>) {
+      return make(backing_ref(table));
+    } else if constexpr (has_scales<typename Table::quantization> && Table::scale_space::is_host_accessible) {
+      return make(make_ref(table.codes()), make_ref(table.scales()));
+    } else {
+      return make(make_ref(table.codes()));
+    }
   }
 };
 

@@ -6,7 +6,8 @@
 #include <ferry/cache/detail/cached_addresser.hpp>
 #include <ferry/cache/detail/cached_codes.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
-#include <ferry/cache/detail/find_places.hpp>
+#include <ferry/cache/detail/find_rows.hpp>
+#include <ferry/cache/detail/resolve_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -21,6 +22,7 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstdint>
@@ -32,13 +34,13 @@
 
 namespace ferry::kernels {
 
-/// Item k of a source, at the place that was found for it.
+/// Item k of a source, at the location that was found for it.
 template <class Source>
-struct placed_items {
-  const std::int64_t* places = nullptr;
+struct located_items {
+  const std::int64_t* locations = nullptr;
   Source source;
 
-  KOKKOS_FUNCTION std::int64_t row(std::int64_t item, bool) const { return places[item]; }
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t item, bool) const { return locations[item]; }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t item) const { return source.position(item); }
 };
 
@@ -59,8 +61,8 @@ auto cached_weights(const cached_table<Table, Policy>& table) {
   }
 }
 
-/// Rows of a cached table: a small kernel looks up the place of each item's row, in device memory or in host
-/// memory; places address both. Holds the cache until the verb is enqueued.
+/// Rows of a cached table: a small kernel looks up the location of each item's row, in device memory or in
+/// host memory; locations address both. Holds the cache until the verb is enqueued.
 template <class Table, class Policy>
 class table_access<cached_table<Table, Policy>> {
   using backing = backing_table<Table>;
@@ -73,6 +75,10 @@ class table_access<cached_table<Table, Policy>> {
   using gathered = typename backing::gathered;
   using table_type = decltype(cached_weights(std::declval<const cached_table<Table, Policy>&>()));
   static constexpr bool is_strided = false;
+  static constexpr bool encodes_rows = is_quantized<Table>;
+  static constexpr bool may_need_host = std::is_same_v<memory_space, pageable_space> && !encodes_rows;
+  template <class Path, class Exec, class OutSpace>
+  static constexpr bool gathers_apart = by_host_alone<Path>;
   template <class OutSpace>
   static constexpr bool gathers_once = std::is_same_v<OutSpace, device_space>;
   template <class Path>
@@ -119,10 +125,10 @@ class table_access<cached_table<Table, Policy>> {
       return rows_in_cache<typename Table::quantization>(cache_, read_only(table_), table_.scales,
                                                          table_.tensor_scale);
     } else {
-      kernels::place_rule rule{};
+      kernels::location_rule rule{};
       const auto virtual_rows = virtual_table(table_, cache_.arrays.front(), rule);
       if constexpr (is_codes<Table>)
-        return record_rows<value_type, memory_space>{virtual_rows};
+        return rows_of_codes<typename Table::quantization>(virtual_rows, no_scale{}, 1.0f);
       else
         return virtual_rows;
     }
@@ -131,9 +137,13 @@ class table_access<cached_table<Table, Policy>> {
   template <class Exec, class Source>
   auto places(launch_context<Exec>& call, const Source& source, std::int64_t n,
               const std::shared_ptr<plan_storage>& plan) const {
-    kernels::place_rule rule = codes_of_rows(cache_);
+    kernels::location_rule rule = packing_of(cache_);
     if constexpr (!is_coded<Table>) virtual_table(table_, cache_.arrays.front(), rule);
-    return found(call, source, n, plan, rule);
+    const auto* locations = find_items(call, source, {n, rule, false}, plan);
+    if constexpr (requires { Source::in_order; })
+      return kernels::listed_rows{locations};
+    else
+      return kernels::located_items<Source>{locations, source};
   }
 
   template <class Path, class Exec, class Job>
@@ -152,24 +162,25 @@ class table_access<cached_table<Table, Policy>> {
   auto located(launch_context<Exec>& call, const Job& job, const row_plan& plan) const {
     return located_at<Path>(job, plan, find_rows<Path>(call, plan));
   }
-  /// Places of the rows of a plan, for jobs on several arrays of the cache.
-  struct plan_places {
-    const std::int64_t* codes;
+  /// Locations of the rows of a plan, for jobs on several arrays of the cache.
+  struct plan_locations {
+    const std::int64_t* packed;
     kernels::missed_items far_items;
   };
   template <class Path, class Exec>
-  plan_places find_rows(launch_context<Exec>& call, const row_plan& plan) const {
+  plan_locations find_rows(launch_context<Exec>& call, const row_plan& plan) const {
     const plan_storage& store = *plan.storage();
     const kernels::counted_segments rows{store.unique_rows, store.segment_begin, store.unique_count};
-    plan_places places{};
+    plan_locations locations{};
     if constexpr (!is_host_exec<Exec> && in_batch_order<Path>)
-      places.far_items = empty_lists(call, plan.positions());
-    places.codes = find_to_write(call, rows, plan.positions(), 1, plan.storage(), places.far_items);
-    return places;
+      locations.far_items = empty_lists(call, plan.positions());
+    locations.packed = find_items(
+        call, rows, {plan.positions(), packing_of(cache_), true, locations.far_items}, plan.storage());
+    return locations;
   }
   template <class Path, class Job>
-  auto located_at(const Job& job, const row_plan& plan, const plan_places& places) const {
-    const auto addressed = addressed_by(job, places.codes, places.far_items);
+  auto located_at(const Job& job, const row_plan& plan, const plan_locations& locations) const {
+    const auto addressed = addressed_by(job, locations.packed, locations.far_items);
     if constexpr (in_batch_order<Path>)
       return located_job{addressed, schedule::hits_and_misses{}};
     else
@@ -179,89 +190,63 @@ class table_access<cached_table<Table, Policy>> {
   template <class Exec, class Job, class Source>
   auto located(launch_context<Exec>& call, const std::string&, const Job& job, const Source& source,
                std::int64_t n) const {
-    const std::int64_t every = counting_step(n);
-    const kernels::counted_positions<Source> rows{source, every};
-    return located_job{addressed_by(job, find_to_write(call, rows, n, every, nullptr, {}), {}),
-                       schedule::flat{}};
+    const auto* packed = find_items(call, source, {n, packing_of(cache_), true}, nullptr);
+    return located_job{addressed_by(job, packed, {}), schedule::flat{}};
   }
 
   /// scatter into quantized rows.
   template <class Chosen, class Duplicates, class Exec, class Named, class Value, class ValueSpace>
-    requires(is_quantized<Table>)
-  ticket replaces_rows(const Exec& exec, const Named& named, const array_ref<Value, ValueSpace>& values)
-  const {
+  ticket replace_rows(const Exec& exec, const auto&, const Named& named,
+                      const array_ref<Value, ValueSpace>& values) const {
     using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
     if constexpr (is_plan<Named>) {
-      return scatter_codes<Duplicates>(exec, *this, named, values);
+      return scatter_codes<typename Table::quantization, Duplicates>(exec, *this, named, values);
     } else {
       if (execution_backend<Exec>::capturing(exec))
         launch_context<Exec>(exec, "scatter")
             .refuse_capture(
                 "but indices into quantized rows of a cached_table are sorted, also distinct ones, which a graph can't repeat; make the plan before the capture");
-      return scatter_codes<Duplicates>(exec, *this, plan_rows_of<bounds_policy>(exec, named, table_.rows()),
-                                       values);
+      return scatter_codes<typename Table::quantization, Duplicates>(
+          exec, *this, plan_rows_of<bounds_policy>(exec, named, table_.rows()), values);
     }
   }
 
   /// True if the device does not reach the table, so that host threads bring its rows.
-  [[nodiscard]] bool needs_host() const
-      requires(std::is_same_v<memory_space, pageable_space> && !is_quantized<Table>) {
-    return cache_.stage != nullptr;
-  }
+  [[nodiscard]] bool needs_host() const { return cache_.stage != nullptr; }
   /// Host threads bring the rows of host memory.
-  template <class Bounds, class Exec, class Named, class Out, class OutSpace>
-  void gather_by_host(launch_context<Exec>& call, const Named& named,
-                      const array_ref<Out, OutSpace>& out) const {
+  template <class Path, class Bounds, class Exec, class Named, class Out, class OutSpace>
+  void gather_apart(launch_context<Exec>& call, const Named& named,
+                    const array_ref<Out, OutSpace>& out) const {
+    [[maybe_unused]] const auto traffic =
+        count_transfer<Path>(call, table_, out, positions_of(named) * row_bytes());
     call.refuse_capture("but host threads bring rows of this table, which a graph can't repeat");
     require_direct_reach(call.verb(), call.exec(), out);
     call.writes_to(out);
     const std::int64_t n = positions_of(named);
     const auto source = rows_for_kernels<Bounds>(call, named, table_.rows());
-    const auto codes = found(call, source, n, plan_of(named), codes_of_rows(cache_));
-    detail::gather_by_host(call, cache_, read_only(table_), codes.rows, n, out);
+    const auto* packed = find_items(call, source, {n, packing_of(cache_), false}, plan_of(named));
+    detail::gather_by_host(call, cache_, read_only(table_), packed, n, out);
     // DMA from a page-locked table may still be in flight when the verb returns.
     if constexpr (is_page_locked<memory_space>) call.reads_from(table_);
   }
 
  private:
-  /// The codes of the rows of a batch that writes.
+  /// The locations of a batch's items. Under cache::lru their rows are brought first.
   template <class Exec, class Source>
-  const std::int64_t* find_to_write(launch_context<Exec>& call, const Source& source, std::int64_t n,
-                                    std::int64_t every, const std::shared_ptr<plan_storage>& plan,
-                                    const kernels::missed_items& far_items) const {
-    auto* codes = call.template scratch<std::int64_t>(n);
-    const bool counts = begin_batch(call, cache_, plan, true);
-    if (counts) cache_.counted_every = every;
-    find_places(call, cache_, source, n, codes_of_rows(cache_), counts, true, codes, far_items);
-    return codes;
+  const std::int64_t* find_items(launch_context<Exec>& call, const Source& source, row_search search,
+                                 const std::shared_ptr<plan_storage>& plan) const {
+    if constexpr (keeps_order<Policy>) {
+      resolve_rows(call, cache_, source, batch_lines{search.items, false},
+                   static_cast<std::int64_t*>(nullptr), true, most_blocks<occupancy::full>(call.exec()));
+      search.is_tallied = true;
+    }
+    return detail::find_rows(call, cache_, counted(source, search.items), search, plan);
   }
   template <class Job>
-  auto addressed_by(const Job& job, const std::int64_t* codes, const kernels::missed_items& far_items) const {
-    const auto addresser = address_slots(cache_, job, codes, far_items);
+  auto addressed_by(const Job& job, const std::int64_t* packed,
+                    const kernels::missed_items& far_items) const {
+    const auto addresser = address_slots(cache_, job, packed, far_items);
     return addressed_job<Job, std::remove_const_t<decltype(addresser)>>(job, addresser);
-  }
-
-  /// The place of each item's row, -1 if it has none. Reports bad indices.
-  template <class Exec, class Source>
-  auto found(launch_context<Exec>& call, const Source& source, std::int64_t n,
-             const std::shared_ptr<plan_storage>& plan, const kernels::place_rule& rule) const {
-    auto* places = call.template scratch<std::int64_t>(n);
-    const bool counts = begin_batch(call, cache_, plan, false);
-    if constexpr (std::is_same_v<Source, kernels::segment_heads>) {
-      if (counts) cache_.counted_every = 1;
-      find_places(call, cache_,
-                  kernels::counted_segments{source.unique_rows, source.segment_begin, source.unique_count}, n,
-                  rule, counts, false, places);
-    } else {
-      const std::int64_t every = counting_step(n);
-      if (counts) cache_.counted_every = every;
-      find_places(call, cache_, kernels::counted_positions<Source>{source, every}, n, rule, counts, false,
-                  places);
-    }
-    if constexpr (requires { Source::in_order; })
-      return kernels::listed_rows{places};
-    else
-      return kernels::placed_items<Source>{places, source};
   }
 
   row_cache& cache_;

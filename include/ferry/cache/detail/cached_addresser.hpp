@@ -94,19 +94,27 @@ struct hits_and_misses {
 /// The addresser of kernels that write to cached tables: a row lies in host memory or in a slot.
 namespace ferry::kernels {
 
-/// The places of a batch's rows: codes of place_rule, -1 if an item has no row.
-struct coded_places {
-  const std::int64_t* codes;
+/// The location of a row.
+struct row_location {
+  std::int64_t row;
+  std::int64_t slot;  ///< -1: in host memory
+};
+
+/// Locations in one number each: the row, with the slot + 1 in the bits above.
+struct packed_locations {
   int row_bits;
 
-  struct place {
-    std::int64_t row;
-    std::int64_t slot;  ///< -1: in host memory
-  };
-  KOKKOS_FORCEINLINE_FUNCTION place find(std::int64_t item) const {
-    const std::int64_t code = codes[item];
-    if (code < 0) return {-1, -1};
-    return {code & ((std::int64_t{1} << row_bits) - 1), (code >> row_bits) - 1};
+  KOKKOS_FORCEINLINE_FUNCTION row_location unpack(std::int64_t packed) const {
+    return {packed & ((std::int64_t{1} << row_bits) - 1), (packed >> row_bits) - 1};
+  }
+};
+
+/// The locations of a batch's rows; -1 if an item has no row.
+struct batch_locations : packed_locations {
+  const std::int64_t* packed;
+
+  KOKKOS_FORCEINLINE_FUNCTION row_location find(std::int64_t item) const {
+    return packed[item] < 0 ? row_location{-1, -1} : unpack(packed[item]);
   }
 };
 
@@ -115,8 +123,8 @@ struct slot_shift {
   std::int64_t base = 0;    ///< from row 0 to slot 0
   std::int64_t stride = 0;  ///< 0 for an array that is not cached
 
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t bytes(const coded_places::place& place) const {
-    return base + (place.slot - place.row) * stride;
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t bytes(const row_location& location) const {
+    return base + (location.slot - location.row) * stride;
   }
 };
 
@@ -126,27 +134,27 @@ struct cached_addresser {
   using lists_type = missed_items;
   static constexpr bool lists_far_items = true;
 
-  coded_places places;
+  batch_locations locations;
   slot_shift table;
   slot_shift arrays[Arrays];
   slot_shift counters;
   missed_items far_items;  ///< items whose rows are in host memory
 
   template <class Source>
-  KOKKOS_FORCEINLINE_FUNCTION coded_places::place find(const Source&, std::int64_t item) const {
-    return places.find(item);
+  KOKKOS_FORCEINLINE_FUNCTION row_location find(const Source&, std::int64_t item) const {
+    return locations.find(item);
   }
-  KOKKOS_FORCEINLINE_FUNCTION static bool moves(const coded_places::place& place) { return place.slot >= 0; }
-  KOKKOS_FORCEINLINE_FUNCTION static bool is_far(const coded_places::place& place) { return place.slot < 0; }
+  KOKKOS_FORCEINLINE_FUNCTION static bool moves(const row_location& location) { return location.slot >= 0; }
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_far(const row_location& location) { return location.slot < 0; }
 
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t table_shift(const coded_places::place& place) const {
-    return table.bytes(place);
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t table_shift(const row_location& location) const {
+    return table.bytes(location);
   }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t array_shift(int number, const coded_places::place& place) const {
-    return arrays[number].bytes(place);
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t array_shift(int number, const row_location& location) const {
+    return arrays[number].bytes(location);
   }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t counter_shift(const coded_places::place& place) const {
-    return counters.bytes(place);
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t counter_shift(const row_location& location) const {
+    return counters.bytes(location);
   }
 };
 
@@ -155,23 +163,21 @@ struct cached_addresser {
 namespace ferry::detail {
 
 /// The shift of an array; none for one that is not cached.
-template <class T, class Space>
-kernels::slot_shift shift_of(const row_cache& cache, const array_ref<T, Space>& array) {
-  const std::ptrdiff_t place = cache.find(reinterpret_cast<std::uintptr_t>(array.data), array.accesses);
-  if (place < 0) return {};
-  const cached_array& cached = cache.arrays[static_cast<std::size_t>(place)];
-  return {static_cast<std::int64_t>(cached.hot) - static_cast<std::int64_t>(cached.cold), cached.stride};
+inline kernels::slot_shift shift_of(const row_cache& cache, const untyped_array& array) {
+  const cached_array* const cached = cache.find(array);
+  if (cached == nullptr) return {};
+  return {static_cast<std::int64_t>(cached->hot) - static_cast<std::int64_t>(cached->cold), cached->stride};
 }
 
 template <class Job>
 using cached_addresser_for = kernels::cached_addresser<Job::most_row_arrays>;
 
-/// The addresser of a job on the places of the batch's rows.
+/// The addresser of a job on the locations of the batch's rows.
 template <class Job>
-cached_addresser_for<Job> address_slots(const row_cache& cache, const Job& job, const std::int64_t* codes,
+cached_addresser_for<Job> address_slots(const row_cache& cache, const Job& job, const std::int64_t* packed,
                                         const kernels::missed_items& far_items) {
   cached_addresser_for<Job> rows{};
-  rows.places = {codes, cache.row_bits()};
+  rows.locations = {{cache.row_bits()}, packed};
   rows.far_items = far_items;
   rows.table = shift_of(cache, job.table);
   int number = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/cached_addresser.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/duplicates.hpp>
@@ -10,7 +11,6 @@
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/scatter_quantized.hpp>
 #include <ferry/quantized/quantization.hpp>
-#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/schedule.hpp>
@@ -29,39 +29,32 @@
 /// Quantized rows behind a cache, which kernels decode.
 namespace ferry::kernels {
 
-/// Codes and scales in host memory and in slots. A row is named by a code of place_rule: the row, with the
-/// slot + 1 in the bits above.
+/// Codes and scales in host memory and in slots. A row is named by its packed location.
 template <class Q>
 struct codes_in_cache : coded_blocks<Q> {
   const std::byte* cold_codes = nullptr;
   const std::byte* hot_codes = nullptr;
   const typename Q::scale_type* cold_scales = nullptr;
   const typename Q::scale_type* hot_scales = nullptr;  ///< null: scales are not cached
-  int row_bits = 0;
+  packed_locations locations{};
   readable_memory cold_memory, hot_memory;  ///< of the codes
 
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_of(std::int64_t place) const {
-    return place & ((std::int64_t{1} << row_bits) - 1);
-  }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t slot_of(std::int64_t place) const {
-    return (place >> row_bits) - 1;
-  }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t place) const {
-    const std::int64_t slot = slot_of(place);
-    return slot < 0 ? cold_codes + row_of(place) * this->row_bytes : hot_codes + slot * this->row_bytes;
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t packed) const {
+    const auto [row, slot] = locations.unpack(packed);
+    return slot < 0 ? cold_codes + row * this->row_bytes : hot_codes + slot * this->row_bytes;
   }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const typename Q::scale_type* scales_of(
-      [[maybe_unused]] std::int64_t place) const {
+      [[maybe_unused]] std::int64_t packed) const {
     if constexpr (has_scales<Q>) {
-      const std::int64_t slot = slot_of(place);
-      return slot < 0 || hot_scales == nullptr ? cold_scales + row_of(place) * this->blocks
+      const auto [row, slot] = locations.unpack(packed);
+      return slot < 0 || hot_scales == nullptr ? cold_scales + row * this->blocks
                                                : hot_scales + slot * this->blocks;
     } else {
       return cold_scales;
     }
   }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION readable_memory memory_of(std::int64_t place) const {
-    return slot_of(place) < 0 ? cold_memory : hot_memory;
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION readable_memory memory_of(std::int64_t packed) const {
+    return locations.unpack(packed).slot < 0 ? cold_memory : hot_memory;
   }
   [[nodiscard]] bool is_aligned(int bytes) const {
     return this->is_aligned_from(cold_codes, bytes) && this->is_aligned_from(hot_codes, bytes);
@@ -100,7 +93,7 @@ cached_codes<Q, Space> rows_in_cache(const row_cache& cache,
   memory.tensor_scale = tensor_scale;
   memory.cold_codes = reinterpret_cast<const std::byte*>(array.cold);
   memory.hot_codes = reinterpret_cast<const std::byte*>(array.hot);
-  memory.row_bits = cache.row_bits();
+  memory.locations = {cache.row_bits()};
   const auto rows_from = [&](std::uintptr_t begin, std::int64_t count) {
     return kernels::readable_memory{begin, begin + static_cast<std::uintptr_t>(count * memory.row_bytes)};
   };
@@ -109,10 +102,8 @@ cached_codes<Q, Space> rows_in_cache(const row_cache& cache,
   if constexpr (has_scales<Q>) {
     memory.cold_scales = scales.data;
     memory.blocks = scales.width();
-    const std::ptrdiff_t place = cache.find(reinterpret_cast<std::uintptr_t>(scales.data), scales.accesses);
-    if (place >= 0)
-      memory.hot_scales =
-          reinterpret_cast<const typename Q::scale_type*>(cache.arrays[static_cast<std::size_t>(place)].hot);
+    if (const cached_array* const cached = cache.find(scales))
+      memory.hot_scales = reinterpret_cast<const typename Q::scale_type*>(cached->hot);
   }
   return rows;
 }
@@ -125,39 +116,9 @@ void launch_gather(const Exec& exec, const std::string& label, const cached_code
   launch_decode(exec, label, rows.memory, true, out, source, items, order);
 }
 
-/// The quantization of weights as a step takes them.
-template <class Weights>
-struct quantization_of {
-  using type = quantization::rowwise_int8;
-};
-template <class Weights>
-  requires requires { typename Weights::quantization; }
-struct quantization_of<Weights> {
-  using type = typename Weights::quantization;
-};
-
-/// The weights of a cache with the members of quantized_tensor that scatter uses.
-template <class Weights>
-struct cached_parts {
-  using quantization = typename quantization_of<Weights>::type;
-
-  const Weights& weights;
-
-  [[nodiscard]] std::int64_t row_bytes() const { return weights.row_stride(); }
-  [[nodiscard]] auto codes() const {
-    array_ref<typename Weights::value_type, typename Weights::memory_space> rows = weights;
-    rows.extents[1] = weights.row_stride();
-    return rows;
-  }
-  [[nodiscard]] auto records() const { return codes(); }
-  [[nodiscard]] const auto& scales() const { return weights.scales; }
-  [[nodiscard]] std::int64_t blocks() const { return weights.scales.width(); }
-  [[nodiscard]] float scale() const { return weights.tensor_scale; }
-};
-
 /// scatter into quantized rows of `access`: the execution space encodes, then codes and scales are scattered
-/// to the places that one look-up has found.
-template <class Duplicates, class Exec, class Access, class Value, class ValueSpace>
+/// to the locations that one look-up has found.
+template <class Q, class Duplicates, class Exec, class Access, class Value, class ValueSpace>
 ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& plan,
                      const array_ref<Value, ValueSpace>& values) {
   const auto& weights = access.table();
@@ -171,20 +132,27 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
     const auto near_batch = near_values<path::direct>(call, values);
     const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
                                                std::is_same_v<Duplicates, duplicates::last>};
-    const auto places = access.template find_rows<path::direct>(call, plan);
+    const auto locations = access.template find_rows<path::direct>(call, plan);
     using which =
         std::conditional_t<Duplicates::combines || Duplicates::forbids, duplicates::first, Duplicates>;
     const auto replace = [&]<class T, class Space>(const array_ref<T, Space>& array, const auto& rows) {
       const replace_job<T, Space> job(array);
       access.template touches<path::direct>(call, job);
-      const auto located = access.template located_at<path::direct>(job, plan, places);
+      const auto located = access.template located_at<path::direct>(job, plan, locations);
       const auto batch = read_only(rows);
       auto source = plan_source<which, T>(call, label, plan, batch);
       source.repeats = repeats;
       launch_update<which>(exec, update_labels::of<replace_job<T, Space>>(call, label), located.job, source,
                            plan.positions(), batch, located.order);
     };
-    const cached_parts<std::remove_cvref_t<decltype(weights)>> parts{weights};
+    array_ref<typename Access::value_type, typename Access::memory_space> codes = weights;
+    codes.extents[1] = weights.row_stride();
+    const auto parts = [&] {
+      if constexpr (Q::in_records)
+        return rows_of_codes<Q>(codes, no_scale{}, 1.0f);
+      else
+        return rows_of_codes<Q>(codes, weights.scales, weights.tensor_scale);
+    }();
     if constexpr (Duplicates::combines)
       visit_encoded(call, label, parts, combined_values<Duplicates>(call, label, plan, near_batch), deciding,
                     replace);

@@ -20,35 +20,36 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace ferry::kernels {
 
 /// The slot of a row that is being loaded, as find() returns it, and back.
-KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t coming(std::int64_t slot) { return -slot - 2; }
+KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t loading(std::int64_t slot) { return -slot - 2; }
 
 /// The bit in entries of rows that are being loaded.
-inline constexpr std::uint32_t coming_bit = std::uint32_t{1} << 31;
+inline constexpr std::uint32_t loading_bit = std::uint32_t{1} << 31;
 
 /// Which slot of device memory has a row: a number for each row of the table, the slot + 1, or 0 for none. A
 /// lookup reads one sector. No two threads change the entry of one row in one kernel.
 struct row_directory {
   std::uint32_t* slot_of;
 
-  /// The slot; negative if the row is to be read from and written to host memory: -1, or coming(slot) while
+  /// The slot; negative if the row is to be read from and written to host memory: -1, or loading(slot) while
   /// the row is being loaded into that slot.
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t find(std::int64_t row) const {
     const std::uint32_t entry = slot_of[row];
-    const std::int64_t slot = static_cast<std::int64_t>(entry & ~coming_bit) - 1;
-    return (entry & coming_bit) == 0 ? slot : coming(slot);
+    const std::int64_t slot = static_cast<std::int64_t>(entry & ~loading_bit) - 1;
+    return (entry & loading_bit) == 0 ? slot : loading(slot);
   }
   /// True if a row with this word in slot_of is in its slot.
   KOKKOS_FORCEINLINE_FUNCTION static bool is_cached(std::uint32_t entry) {
-    return entry != 0 && (entry & coming_bit) == 0;
+    return entry != 0 && (entry & loading_bit) == 0;
   }
   /// The row is about to be loaded into that slot.
   KOKKOS_FORCEINLINE_FUNCTION void announce(std::int64_t row, std::int64_t slot) const {
-    slot_of[row] = static_cast<std::uint32_t>(slot + 1) | coming_bit;
+    slot_of[row] = static_cast<std::uint32_t>(slot + 1) | loading_bit;
   }
   /// The row is in that slot from now on.
   KOKKOS_FORCEINLINE_FUNCTION void insert(std::int64_t row, std::int64_t slot) const {
@@ -71,15 +72,8 @@ struct cached_array {
   tensor<std::byte, device_space> memory;
   std::weak_ptr<access_tracker> accesses;  ///< expired: the array was destroyed
 
-  template <class T, class Space>
-  static cached_array of(const array_ref<T, Space>& array, std::int64_t row_bytes) {
-    cached_array entry;
-    entry.cold = reinterpret_cast<std::uintptr_t>(array.data);
-    entry.stride = array.row_stride() * static_cast<std::int64_t>(sizeof(T));
-    entry.row_bytes = row_bytes;
-    entry.accesses = array.accesses;
-    return entry;
-  }
+  cached_array() = default;
+  cached_array(const untyped_array& array, std::int64_t bytes_of_row);
 
   /// The parts of a row begin before this many bytes of row 0.
   [[nodiscard]] std::uintptr_t part_bytes() const { return static_cast<std::uintptr_t>(row_bytes); }
@@ -93,8 +87,8 @@ struct slot_book {
   kernels::row_directory directory;
   std::int64_t* current_rows;  ///< [slots] the row of a slot
   std::int64_t* next_rows;     ///< [slots] the row it is about to get
-  /// [tally_room] hits, [tally_room] misses, rows loaded, nanoseconds of exchanges, and when the work of an
-  /// exchange began: in the order of the verbs, and on the instance aside.
+  /// [tally_room] hits, [tally_room] misses, rows loaded, nanoseconds of refreshes, and when the work of an
+  /// refresh began: in the order of the verbs, and on the instance aside.
   std::uint64_t* tallies;
   std::int64_t* entering;  ///< [slots] rows to load, from the front; equal last ones from the back
   std::int64_t* moving;    ///< [slots] those whose row in `next_rows` is new, after the choice
@@ -105,7 +99,18 @@ struct slot_book {
   std::uint8_t* stale;       ///< [slots] whether the row that is being loaded was written to in host memory
 };
 
-/// Verbs that write mark slots with the second one. An exchange turns that into the first one when it begins
+/// The order of use of cache::lru, of which each group has one.
+struct use_book {
+  std::int32_t* order;       ///< [groups][group_slots] slots of the group, the one used least recently first
+  std::int32_t* free_slots;  ///< [groups][group_slots] the slots that a batch gives to new rows
+  std::uint64_t* marks;      ///< [slots] the number of the latest batch that used the slot, and its position
+  std::uint64_t* batches;    ///< [groups] the number of the latest batch
+  std::int64_t group_slots;
+  std::int64_t group_rows;
+  std::int64_t groups;  ///< 0: another policy chooses the rows
+};
+
+/// Verbs that write mark slots with the second one. A refresh turns that into the first one when it begins
 /// to write rows back, and so finds those that verbs change in the meantime.
 inline constexpr std::uint8_t slot_dirty = 1, slot_dirty_again = 2;
 
@@ -118,23 +123,24 @@ struct cache_memory {
   std::int64_t slots = 0;
   tensor<std::uint64_t, device_space> words;
   slot_book book{};
+  use_book uses{};
 
   static constexpr std::int64_t bins = 4096, digits = 3, choice_words = 24;
 
   cache_memory() = default;
-  cache_memory(const std::string& label, std::int64_t rows, std::int64_t most);
+  cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, std::int64_t groups);
 };
 
-/// The work between two verbs, see exchange_rows.hpp.
-enum class exchange_part : unsigned char {
+/// The work between two verbs, see src/cache/refresh_rows.cpp.
+enum class refresh_part : unsigned char {
   none,
   leaving,  ///< rows are written to host memory
   entering  ///< rows are loaded
 };
 
-/// An exchange of rows that is under way.
-struct exchange_under_way {
-  exchange_part part = exchange_part::none;
+/// A refresh of rows that is under way.
+struct refresh_under_way {
+  refresh_part part = refresh_part::none;
   std::int64_t lag = 0;          ///< batches that a part takes
   std::int64_t due = 0;          ///< the part ends after this many batches in all
   event_handle completion;       ///< the end of the part; null if the instance's own order suffices
@@ -156,19 +162,19 @@ struct row_cache {
   bool changed = false;                        ///< true if slots may be newer than host memory
   bool captured = false;                       ///< true if a graph may write to slots at any time
 
-  std::int64_t interval = 0;  ///< batches between two exchanges; 0: none
+  std::int64_t interval = 0;  ///< batches between two refreshes; 0: none
   std::int64_t batches = 0;   ///< begun so far
-  std::int64_t due = 1;       ///< the exchange comes after this many
+  std::int64_t due = 1;       ///< the refresh comes after this many
   std::weak_ptr<plan_storage> latest;
   std::int64_t counted_every = 1;  ///< positions of the latest batch of which one was counted
   std::uint64_t refreshes = 0;
-  exchange_under_way exchange;
+  refresh_under_way refresh;
   std::array<std::uint64_t, 4> earlier{};  ///< tallies from before a resize
 
   /// Loads slots where the device does not reach the table: see stage_rows. Null where it does.
   void (*stage)(void* context, const row_cache& cache, bool every_slot) = nullptr;
 
-  /// An exchange is done in parts from this many batches to the next one on.
+  /// A refresh is done in parts from this many batches to the next one on.
   static constexpr std::int64_t parts_from = 4;
 
   /// A use counts 16 in `counts`, so that halving keeps what is left of few uses.
@@ -176,9 +182,9 @@ struct row_cache {
 
   /// The score bonus of a cached row: another row has to have two uses more to replace it. Most rows of a
   /// large cache are used less than once in an interval, so their counts differ by chance. In a simulation
-  /// (540000 rows, 10 % cached, batches of 2110 or 6430 positions by Zipf's law, exponent 1.05) exchanges
+  /// (540000 rows, 10 % cached, batches of 2110 or 6430 positions by Zipf's law, exponent 1.05) refreshes
   /// loaded 93 or 30 % as many rows as verbs missed. With the bonus they loaded 2 or 6 %, and hit rates were
-  /// lower by half or one percent. The first exchanges give none, because the first rows were cached without
+  /// lower by half or one percent. The first refreshes give none, because the first rows were cached without
   /// a history. Nor have rows with nothing left of their count: they leave for any that was used.
   [[nodiscard]] std::uint32_t bonus() const {
     return batches / 2 >= interval ? 2 * use * static_cast<std::uint32_t>(counted_every) - 1 : 0;
@@ -191,9 +197,8 @@ struct row_cache {
     return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows)));
   }
 
-  /// The place in `arrays` of the array that the rows which begin at `first` are, or are parts of; or -1.
-  [[nodiscard]] std::ptrdiff_t find(std::uintptr_t first,
-                                    const std::shared_ptr<access_tracker>& tracker) const;
+  /// The cached array that an array is, or is a part of; null if there is none.
+  [[nodiscard]] const cached_array* find(const untyped_array& array) const;
 
   /// True if the verb begins a batch: verbs with one plan, one after the other, are of one batch.
   [[nodiscard]] bool begins_batch(const std::shared_ptr<plan_storage>& plan);
@@ -228,15 +233,8 @@ class cache_use {
   row_cache& cache_;
 };
 
-[[noreturn]] void refuse_own_rows(const char* verb, const row_cache& cache, const array_note& operand);
-
 /// require_foreign for one operand, an array.
-template <class T, class Space>
-void require_foreign_array(const char* verb, const row_cache& cache, const array_ref<T, Space>& operand) {
-  if (operand.accesses == nullptr) return;
-  for (const auto& entry : cache.arrays)
-    if (entry.accesses.lock() == operand.accesses) refuse_own_rows(verb, cache, operand.note());
-}
+void require_foreign_array(const char* verb, const row_cache& cache, const untyped_array& operand);
 
 /// Throws invalid_argument if one of the other operands of a verb on the cached table is an array of the
 /// cache: the verb would miss, or undo, changes in device memory. Plans, numbers of indices and what is
@@ -244,7 +242,7 @@ void require_foreign_array(const char* verb, const row_cache& cache, const array
 template <class... Operands>
 void require_foreign(const char* verb, const row_cache& cache, const Operands&... operands) {
   const auto check = [&](const auto& operand) {
-    if constexpr (requires { require_foreign_array(verb, cache, operand); })
+    if constexpr (std::is_convertible_v<decltype(operand), untyped_array>)
       require_foreign_array(verb, cache, operand);
     else if constexpr (requires { make_ref(operand); })
       require_foreign_array(verb, cache, make_ref(operand));
@@ -260,9 +258,9 @@ void use_slots(launch_context<Exec>& call, const row_cache& cache, bool host);
 
 /// Gives the slots the rows in `next_rows`, at once.
 template <ExecutionSpace Exec>
-void exchange_now(launch_context<Exec>& call, row_cache& cache);
+void refresh_now(launch_context<Exec>& call, row_cache& cache);
 
-/// Writes all changes to host memory. The cached rows stay. No exchange is under way afterwards.
+/// Writes all changes to host memory. The cached rows stay. No refresh is under way afterwards.
 template <ExecutionSpace Exec>
 void flush_rows(launch_context<Exec>& call, row_cache& cache);
 
@@ -270,24 +268,24 @@ void flush_rows(launch_context<Exec>& call, row_cache& cache);
 template <ExecutionSpace Exec>
 void reload_rows(launch_context<Exec>& call, row_cache& cache);
 
-/// Begins a verb on rows: a part of an exchange comes first if one is due. `plan`: that of the batch, or
+/// Begins a verb on rows: a part of a refresh comes first if one is due. `plan`: that of the batch, or
 /// null. Returns whether the batch is to be counted.
 template <ExecutionSpace Exec>
 bool begin_batch(launch_context<Exec>& call, row_cache& cache, const std::shared_ptr<plan_storage>& plan,
                  bool writes);
 
-/// add_backing_array for an array that is not cached yet; `array` describes it.
+/// Moves the rows of the slots in book.moving: those that leave from changed slots to host memory, then those
+/// that enter. Each entry is twice the slot, plus one if the slot has changed.
 template <ExecutionSpace Exec>
-void add_cached_array(launch_context<Exec>& call, row_cache& cache, cached_array&& entry,
-                      const array_note& array, access_tracker& accesses);
+void swap_listed_rows(launch_context<Exec>& call, row_cache& cache, std::int64_t most_blocks);
+
+/// Empties a group of cache::lru. Throws invalid_argument if there is none of that number.
+template <ExecutionSpace Exec>
+void empty_group(launch_context<Exec>& call, row_cache& cache, std::int64_t group);
 
 /// Caches an array with a row per row of the table, too, if it is not cached yet: its cached rows get memory
 /// and are loaded. Throws bad_alloc or budget_exceeded before it changes anything.
-template <class Exec, class T, class Space>
-void add_backing_array(launch_context<Exec>& call, row_cache& cache, const array_ref<T, Space>& array) {
-  if (cache.find(reinterpret_cast<std::uintptr_t>(array.data), array.accesses) >= 0) return;
-  add_cached_array(call, cache, cached_array::of(array, array.width() * static_cast<std::int64_t>(sizeof(T))),
-                   array.note(), *array.accesses);
-}
+template <ExecutionSpace Exec>
+void add_backing_array(launch_context<Exec>& call, row_cache& cache, const untyped_array& array);
 
 }  // namespace ferry::detail

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/cache/detail/cached_addresser.hpp>
-#include <ferry/cache/detail/find_places.hpp>
+#include <ferry/cache/detail/find_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/detail/index_access.hpp>
@@ -31,16 +31,16 @@ struct list_loads {
   }
 };
 
-/// Splits the places of positions into slots, and rows of host memory; one thread per position.
-struct split_places {
-  coded_places places;
+/// Splits the locations of positions into slots, and rows of host memory; one thread per position.
+struct split_locations {
+  batch_locations locations;
   std::int64_t* slots;
   std::int64_t* rows;
 
   KOKKOS_FUNCTION void operator()(std::int64_t position) const {
-    const auto place = places.find(position);
-    slots[position] = place.slot;
-    rows[position] = place.slot < 0 ? place.row : -1;
+    const auto location = locations.find(position);
+    slots[position] = location.slot;
+    rows[position] = location.slot < 0 ? location.row : -1;
   }
 };
 
@@ -90,15 +90,15 @@ void stage_rows(void* context, const row_cache& cache, bool every_slot) {
 }
 
 /// out[p] = the row of position p: a kernel moves the rows of device memory, then host threads bring the
-/// others. `codes`: the places of the positions.
+/// others. `packed`: the locations of the positions.
 template <class Exec, class T, class Space, class Out, class OutSpace>
 void gather_by_host(launch_context<Exec>& call, const row_cache& cache,
-                    const array_ref<const T, Space>& table, const std::int64_t* codes, std::int64_t n,
+                    const array_ref<const T, Space>& table, const std::int64_t* packed, std::int64_t n,
                     const array_ref<Out, OutSpace>& out) {
   const std::string& label = call.label("cached", "staged");
   auto* slots = call.template scratch<std::int64_t>(n);
   auto* rows = call.template pinned<std::int64_t>(n);
-  launch(call.exec(), label, n, kernels::split_places{{codes, cache.row_bits()}, slots, rows});
+  launch(call.exec(), label, n, kernels::split_locations{{{cache.row_bits()}, packed}, slots, rows});
   launch_gather(call.exec(), label, slots_of(cache, table), out, kernels::listed_rows{slots}, n);
   if constexpr (OutSpace::is_host_accessible)
     wait_for_host_access(call, label, table, out);

@@ -14,7 +14,7 @@
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/step.hpp>
 #include <ferry/optim/catch_up.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 
 #include <type_traits>
 #include <utility>

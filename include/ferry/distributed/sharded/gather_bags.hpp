@@ -33,21 +33,6 @@ ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& in
                     NumberElement<typename decltype(sink)::value_type>,
                 "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
   constexpr bool finds = pooling::selects && !std::is_same_v<Extra, no_array>;
-  static constexpr no_array none{};
-  const auto& weights = [&]() -> const auto& {
-    if constexpr (finds)
-      return none;
-    else
-      return extra;
-  }
-  ();
-  const auto& maxima = [&]() -> const auto& {
-    if constexpr (finds)
-      return extra;
-    else
-      return none;
-  }
-  ();
   const auto& named = sharded_rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
   collective call(table.comm(), add_plan(note_of<>("gather_bags", table), indices, fetches_once<asked>));
@@ -57,8 +42,7 @@ ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& in
     const auto& list = list_of_batch(named);
     if (agree_to_pool<asked, out_space, Extra, finds>(call, exec, table, named)) {
       if constexpr (reads_peers<Exec, Table, out_space>) {
-        ticket read =
-            pool_in_place<asked, pooling, bounds_policy>(exec, table, list, bags, weights, maxima, sink);
+        ticket read = pool_in_place<asked, pooling, bounds_policy>(exec, table, list, bags, extra, sink);
         call.agree();  // no rank leaves before all have read: the rows are those of one point in time
         call.close();
         return read;
@@ -73,7 +57,7 @@ ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& in
     if constexpr (Table::sharding_type::replicates) call.agree();  // as ranks that read in place
     call.close();
     return pool_arrived<pooling, bounds_policy>("gather_bags", exec, table, named, bags, requests, arrived,
-                                                weights, maxima, sink);
+                                                extra, sink);
   });
 }
 

@@ -18,7 +18,7 @@
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 #include <ferry/rows/scatter.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -37,7 +37,7 @@ void scatter_to_shard(const Exec& shard_exec, Table& table, int rank, const row_
   using policies_of_shard = chosen_policies<shard_policies<Chosen, Duplicates>>;
   auto&& shard = shard_of(table, rank);
   if constexpr (has_coded_rows<Table>) {
-    scatter_numbers_by_plan<policies_of_shard>(shard_exec, shard, numbers_of(shard), plan, values).join();
+    scatter_numbers_by_plan<policies_of_shard>(shard_exec, shard, plan, values).join();
   } else {
     using job = replace_job<typename Table::value_type, typename Table::memory_space>;
     const auto rows = make_ref(shard);

@@ -13,7 +13,7 @@
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 #include <ferry/rows/scatter_add.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>

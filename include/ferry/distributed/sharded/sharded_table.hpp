@@ -93,7 +93,7 @@ class sharded_table {
       shards_.resize(static_cast<std::size_t>(comm_.group()->local_count()));
       for (int r = call.first(); r < call.last(); ++r) {
         place_of(r) = tensor<T, Space>(*label_, comm_.device(r), rows_of(r), width_);
-        place_of(r).accesses()->note_untracked_use();  // by kernels of other ranks
+        place_of(r).accesses()->record_untracked_use();  // by kernels of other ranks
       }
       if constexpr (detail::shares_memory<Space>())
         if (opens) opened_ = detail::open_shards(call, comm_, place_of(call.rank()));

@@ -21,7 +21,7 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -39,9 +39,8 @@ namespace detail {
 template <class Policies, class Exec, class Rule, class Table, class State, class T, class Space>
 void step_shard_rows(const Exec& shard_exec, const Rule& rule, Table& table, State& state, int rank,
                      const row_plan& plan, const array_ref<const T, Space>& grads) {
-  const auto weights = weights_of_shard(table, rank);
   step_rows<Policies, values_of_ranks>(shard_exec, rule_of_shard(rule, table, state, rank),
-                                       stepped_rows(weights), state.shard(rank), plan, grads)
+                                       step_access_of_shard(table, rank), state.shard(rank), plan, grads)
       .join();
 }
 

@@ -14,7 +14,7 @@
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/step.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 
 #include <cstddef>

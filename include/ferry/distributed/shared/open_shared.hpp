@@ -6,7 +6,7 @@
 #include <ferry/distributed/shared/detail/shared_segment.hpp>
 #include <ferry/distributed/shared/shared_handle.hpp>
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/device_account.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/extents.hpp>

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/interop/detail/dlpack_abi.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/backend.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/fp4.hpp>
 #include <ferry/tensor/fp8.hpp>
@@ -16,7 +14,9 @@
 #include <complex>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace ferry::detail {
@@ -73,33 +73,11 @@ consteval DLDataType dlpack_type() {
   return {dlpack_code<T>(), static_cast<std::uint8_t>(8 * sizeof(T) / lanes), lanes};
 }
 
-/// "float32"; with lanes "float32 x 4 lanes".
-std::string dlpack_type_text(DLDataType type);
-
-/// "[3 x 4]"
-std::string numbers_text(const std::int64_t* numbers, std::int32_t count);
-
-std::string device_text(DLDevice device);
-
-const char* kind_text(memory_kind kind);
-
-/// The device of DLPack that memory belongs to.
-template <MemorySpace Space>
-DLDevice own_device(memory_place place);
-
-/// The place of memory of Space that has no address because it has no bytes.
-template <MemorySpace Space>
-memory_place place_of_nothing();
-
-/// True if memory may be presented as that of `as`. Host memory that the device reaches may be given to other
-/// libraries as either's.
-template <MemorySpace Space>
-bool may_present(memory_place place, DLDevice device);
-
-/// Throws invalid_argument if memory that a producer says to be of `on` can't be memory of Space.
-/// `bytes_at` is null for an array without elements, whose address tells nothing.
-template <MemorySpace Space>
-void require_place(const std::string& subject, DLDevice device, const void* bytes_at);
+/// The device that memory of a space is presented as: `target`, by default its own. `data` is null for an
+/// array without elements. Throws invalid_argument if the memory can't be presented as that of `target`. Host
+/// memory that the device reaches may be given to other libraries as either's.
+DLDevice presented_device(const std::string& label, std::string_view space, const void* data,
+                          std::optional<DLDevice> target);
 
 /// Blocks until the work of verbs that conflicts with a foreign reader, or with a foreign writer, has ended.
 inline void wait_for_tracked(const std::shared_ptr<access_tracker>& accesses, bool foreign_writes) {

@@ -4,6 +4,7 @@
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/read_array.hpp>
 #include <ferry/tensor/fp4.hpp>
 #include <ferry/tensor/fp8.hpp>
 #include <ferry/tensor/half.hpp>
@@ -20,43 +21,33 @@
 
 namespace ferry::detail {
 
-/// The name of an element type in files: f64, f32, f16, bf16, f8_e4m3, f8_e5m2, f8_e8m0, f4_e2m1_pair, i8 to
-/// i64, u8 to u64, bool, or "struct" for everything else, of which the size alone is compared.
+/// The names of element types in files.
+struct named_dtype {
+  std::string_view name;
+  dtype type;
+};
+inline constexpr named_dtype checkpoint_dtypes[] = {
+    {"f64", dtype_of<double>()},         {"f32", dtype_of<float>()},
+    {"f16", dtype_of<half_t>()},         {"bf16", dtype_of<bhalf_t>()},
+    {"f8_e4m3", dtype_of<fp8_e4m3_t>()}, {"f8_e5m2", dtype_of<fp8_e5m2_t>()},
+    {"f8_e8m0", dtype_of<ue8m0_t>()},    {"f4_e2m1_pair", dtype_of<fp4_e2m1_pair_t>()},
+    {"bool", dtype_of<bool>()},          {"u8", dtype_of<std::uint8_t>()},
+    {"u16", dtype_of<std::uint16_t>()},  {"u32", dtype_of<std::uint32_t>()},
+    {"u64", dtype_of<std::uint64_t>()},  {"i8", dtype_of<std::int8_t>()},
+    {"i16", dtype_of<std::int16_t>()},   {"i32", dtype_of<std::int32_t>()},
+    {"i64", dtype_of<std::int64_t>()}};
+
+/// The name of T; "struct" for everything else and for enumerations, of which the size alone is compared.
 template <class T>
 constexpr std::string_view dtype_name() {
-  if constexpr (std::is_same_v<T, double>) return "f64";
-  if constexpr (std::is_same_v<T, float>) return "f32";
-  if constexpr (std::is_same_v<T, half_t>) return "f16";
-  if constexpr (std::is_same_v<T, bhalf_t>) return "bf16";
-  if constexpr (std::is_same_v<T, fp8_e4m3_t>) return "f8_e4m3";
-  if constexpr (std::is_same_v<T, fp8_e5m2_t>) return "f8_e5m2";
-  if constexpr (std::is_same_v<T, ue8m0_t>) return "f8_e8m0";
-  if constexpr (std::is_same_v<T, fp4_e2m1_pair_t>) return "f4_e2m1_pair";
-  if constexpr (std::is_same_v<T, bool>) return "bool";
-  if constexpr (std::is_integral_v<T> && sizeof(T) <= 8) {
-    constexpr std::string_view names[2][4] = {{"u8", "u16", "u32", "u64"}, {"i8", "i16", "i32", "i64"}};
-    return names[std::is_signed_v<T> ? 1 : 0][sizeof(T) == 1   ? 0
-                                              : sizeof(T) == 2 ? 1
-                                              : sizeof(T) == 4 ? 2
-                                                               : 3];
-  }
+  if constexpr (!std::is_enum_v<T>)
+    for (const auto& known : checkpoint_dtypes)
+      if (known.type == dtype_of<T>()) return known.name;
   return "struct";
 }
 
-/// True if a file's elements can be converted on load: floating-point numbers into each other.
-std::size_t floating_dtype_bytes(std::string_view dtype);
-
-/// Converts `count` elements of a file's floating-point type to T, one after the other.
-template <class T>
-void convert_from_file(std::string_view dtype, const std::byte* source, std::byte* target,
-                       std::size_t count) {
-  const auto look = [&]<class... From>(std::type_identity<From>...) {
-    ((dtype == dtype_name<From>() ? convert_stored<From, T>(source, target, count) : void()), ...);
-  };
-  look(std::type_identity<double>{}, std::type_identity<float>{}, std::type_identity<half_t>{},
-       std::type_identity<bhalf_t>{}, std::type_identity<fp8_e4m3_t>{}, std::type_identity<fp8_e5m2_t>{},
-       std::type_identity<ue8m0_t>{});
-}
+/// The floating-point type of a name; without bytes if it has none. A load converts these into each other.
+dtype floating_dtype(std::string_view name);
 
 /// The rows of an array that do not lie in one piece of memory: in the shards of a table, say. Several
 /// threads may call it for ranges that share no byte.
@@ -91,12 +82,11 @@ struct checkpoint_array {
   /// Copies of a device's memory, which block; null if the host reaches the memory.
   void (*read_device)(void* host, const void* device, std::size_t bytes) = nullptr;
   void (*write_device)(void* device, const void* host, std::size_t bytes) = nullptr;
-  /// See convert_from_file; null for elements that are not floating-point numbers.
-  void (*convert)(std::string_view dtype, const std::byte* source, std::byte* target,
-                  std::size_t count) = nullptr;
+  /// See converter_of; null for elements that are not floating-point numbers.
+  stored_converter (*converter_from)(const dtype& source) = nullptr;
   std::shared_ptr<access_tracker> accesses;
   std::shared_ptr<void> owner;              ///< of memory that belongs to the file's part of the work
-  std::shared_ptr<const rows_apart> apart;  ///< has the rows in the place of `data`, if it is not null
+  std::shared_ptr<const rows_apart> apart;  ///< has the rows instead of `data`, if it is not null
 
   [[nodiscard]] bool is_dense() const { return row_stride == row_bytes; }
   /// The bytes themselves if the host may use them in place, else null.
@@ -165,7 +155,7 @@ checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, c
     description.write_device = &device_backend<Space>::write;
   }
   if constexpr (FloatingElement<plain> || is_byte_float<plain>)
-    description.convert = &convert_from_file<plain>;
+    description.converter_from = &converter_of<plain>;
   description.accesses = array.accesses;
   return description;
 }

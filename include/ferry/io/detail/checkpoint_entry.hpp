@@ -195,7 +195,7 @@ class load_memory {
   /// Takes the memory for an array.
   void reserve(const load_step& step);
 
-  /// Calls work(memory with the bytes of the chunk, its place) for every chunk of an array that reserve() has
+  /// Calls work(memory with the bytes of the chunk, its index) for every chunk of an array that reserve() has
   /// been told of.
   void for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
                              function_ref<void(of_thread&, std::size_t)> work);

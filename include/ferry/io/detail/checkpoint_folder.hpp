@@ -22,8 +22,8 @@ struct checkpoint_choice {
   std::string name = {};         ///< of a named checkpoint; empty: a generation
 };
 
-/// The place of a new checkpoint in its folder.
-struct checkpoint_place {
+/// The name of a new checkpoint in its folder.
+struct checkpoint_target {
   int keep = 1;           ///< generations that stay, the new one included
   std::string name = {};  ///< of a named checkpoint, which is no generation; empty: the newest generation
 };
@@ -101,12 +101,12 @@ void write_whole(const std::string& path, const std::string& bytes, const std::s
 /// Puts a manifest in the place of the old one: after that the new checkpoint is the current one. The old
 /// one stays under its number if more than one generation are kept; that of a name replaces the one of this
 /// name alone.
-void write_manifest(const std::string& folder, const manifest& content, const checkpoint_place& place = {});
+void write_manifest(const std::string& folder, const manifest& content, const checkpoint_target& target = {});
 
 /// After write_manifest: removes the oldest generations, those that are kept excepted. What can't be removed
 /// is left for the next save.
 void remove_generations(const std::string& folder, const manifest& current,
-                        const checkpoint_place& place) noexcept;
+                        const checkpoint_target& target) noexcept;
 
 /// Removes data files that no manifest names, digests that are not those of the newest generation, and
 /// temporary files of saves that were killed. Files that can't be removed are left, without memory for one,
@@ -131,9 +131,9 @@ class checkpoint_files {
   checkpoint_files(const checkpoint_files&) = delete;
   checkpoint_files& operator=(const checkpoint_files&) = delete;
 
-  /// Reads the bytes of a chunk and applies its patches. `target` takes array.bytes_of_chunk(place) bytes;
+  /// Reads the bytes of a chunk and applies its patches. `target` takes array.bytes_of_chunk(index) bytes;
   /// `scratch` is memory to reuse. `subject` names the array in messages.
-  void read_chunk(const manifest_array& array, std::size_t place, std::byte* target,
+  void read_chunk(const manifest_array& array, std::size_t index, std::byte* target,
                   std::vector<std::byte>& scratch, const std::string& subject) const;
   /// Reads all chunks of an array.
   void read_array(const manifest_array& array, void* target, const std::string& subject) const;
@@ -202,8 +202,8 @@ class piece_file {
   std::atomic<std::uint64_t> end_{data_header_bytes};
 };
 
-/// True if the checkpoint of a place is that of save `number`, or nobody can tell.
+/// True if the checkpoint of a target is that of save `number`, or nobody can tell.
 bool may_be_current(const std::string& folder, std::uint64_t number,
-                    const checkpoint_place& place = {}) noexcept;
+                    const checkpoint_target& target = {}) noexcept;
 
 }  // namespace ferry::detail

@@ -51,7 +51,7 @@ class checkpoint_save {
  public:
   /// `changes`: writes only the units whose digests differ from those of the current checkpoint. Arrays
   /// without digests there are written whole.
-  checkpoint_save(const std::string& folder, const checkpoint_place& home, checkpoint_content&& content,
+  checkpoint_save(const std::string& folder, const checkpoint_target& target, checkpoint_content&& content,
                   bool changes);
 
   checkpoint_save(const checkpoint_save&) = delete;
@@ -65,7 +65,7 @@ class checkpoint_save {
   void snapshot(std::size_t begin, std::size_t end, std::byte* target, int threads);
   /// Writes chunks [begin, end).
   void write(std::size_t begin, std::size_t end, int threads);
-  /// Brings everything to the disk and makes it the checkpoint of its place.
+  /// Brings everything to the disk and makes it the checkpoint of its target.
   void finish();
 
   /// Bytes that were written.
@@ -87,7 +87,7 @@ class checkpoint_save {
   void remove_unless_current();
 
   std::string folder_;
-  checkpoint_place place_;
+  checkpoint_target target_;
   checkpoint_content content_;
   std::optional<folder_lock> lock_;
   manifest old_;

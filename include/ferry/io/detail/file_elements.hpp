@@ -106,7 +106,7 @@ void convert_stored(const std::byte* source, void* target, std::size_t count) {
   }
 }
 
-/// The place of an array in a file, as its header says and the file's size allows.
+/// The layout of an array in a file, as its header says and the file's size allows.
 struct stored_array {
   std::string name;  ///< in messages; empty if the file has one array only
   dtype elements;

@@ -45,21 +45,21 @@ bool is_read_at_random(std::size_t file_bytes, std::size_t row_bytes);
 void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t row_bytes,
                      std::vector<std::uint64_t> rows);
 
-/// Starts to read the listed ones of `rows` rows, in the file's order, by several threads.
+/// Starts to read the ones of `indices` among the `rows` rows, in the file's order, by several threads.
 template <class Indices>
 void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t rows, std::size_t row_bytes,
                      const Indices& indices) {
-  const auto listed = make_ref(indices);
-  using index = std::remove_cv_t<std::remove_reference_t<decltype(*listed.data)>>;
+  const auto list = make_ref(indices);
+  using index = std::remove_cv_t<std::remove_reference_t<decltype(*list.data)>>;
   static_assert(
-      IndexElement<index> && decltype(listed)::memory_space::is_host_accessible,
+      IndexElement<index> && decltype(list)::memory_space::is_host_accessible,
       "ferry: prefetch reads the indices on the host; give it an array of int32, uint32, int64 or uint64 in memory of the host.");
-  if (listed.accesses != nullptr) listed.accesses->wait_for_writes();
+  if (list.accesses != nullptr) list.accesses->wait_for_writes();
   if (row_bytes == 0) return;
   std::vector<std::uint64_t> row_numbers;
-  row_numbers.reserve(static_cast<std::size_t>(listed.rows()));
-  for (std::int64_t i = 0; i < listed.rows(); ++i) {
-    const index row = listed.data[i * listed.strides[0]];
+  row_numbers.reserve(static_cast<std::size_t>(list.rows()));
+  for (std::int64_t i = 0; i < list.rows(); ++i) {
+    const index row = list.data[i * list.strides[0]];
     if (std::cmp_greater_equal(row, 0) && std::cmp_less(row, rows))
       row_numbers.push_back(static_cast<std::uint64_t>(row));
   }

@@ -76,11 +76,11 @@ template <class Optimizer, class Visit>
 void visit_optimizer(Optimizer& optimizer, const Visit& visit) {
   if constexpr (requires { optimizer.transforms; }) {
     visit(optimizer.rule, std::string("option."), std::string("rule"));
-    std::size_t place = 0;
+    std::size_t position = 0;
     std::apply(
         [&](auto&... transform) {
           const auto visit_transform = [&](auto& part) {
-            const std::string name = joined("transform.", place++);
+            const std::string name = joined("transform.", position++);
             visit(part, name + ".", name);
           };
           (visit_transform(transform), ...);
@@ -107,10 +107,10 @@ std::vector<manifest_fact> optimizer_facts(const Optimizer& optimizer) {
 /// Sets the options from such facts, which were checked to be those of this optimizer.
 template <class Optimizer>
 void set_optimizer(Optimizer& optimizer, const std::vector<manifest_fact>& facts) {
-  std::size_t place = 0;
+  std::size_t position = 0;
   visit_optimizer(optimizer, [&](auto& part, const std::string&, const std::string&) {
-    ++place;
-    visit_options(part, [&]<class Option>(Option& option) { set_option(option, facts[place++]); });
+    ++position;
+    visit_options(part, [&]<class Option>(Option& option) { set_option(option, facts[position++]); });
   });
 }
 

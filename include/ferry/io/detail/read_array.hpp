@@ -68,10 +68,11 @@ bool needs_transposed(const stored_array& stored, const array_shape& array);
 /// An uninitialised tensor of run-time rank on a device. A single element without extents becomes an array of
 /// one.
 template <class T, class Space, class Extents>
-tensor<T, Space, Extents> tensor_of(const std::string& label, device home,
+tensor<T, Space, Extents> tensor_of(const std::string& label, device target,
                                     std::span<const std::size_t> sizes) {
   static constexpr std::array<std::size_t, 1> single{1};
-  return tensor<T, Space, Extents>(label, home, sizes.empty() ? std::span<const std::size_t>(single) : sizes);
+  return tensor<T, Space, Extents>(label, target,
+                                   sizes.empty() ? std::span<const std::size_t>(single) : sizes);
 }
 
 /// Reads pieces of an array of a file.
@@ -98,8 +99,8 @@ void read_array(const Exec& exec, const file& source, const stored_array& stored
     if (!is_stored_as(stored.elements, dtype_of<T>())) fill.converter = converter_of<T>(stored.elements);
   if constexpr (Turns)
     if (needs_transposed(stored, array))
-      return stream_in<true>(exec, array_ref<T, Space>{transposed(array), array.data}, fill);
-  stream_in<Strided>(exec, array, fill);
+      return stream<true>(exec, array_ref<T, Space>{transposed(array), array.data}, fill);
+  stream<Strided>(exec, array, fill);
 }
 
 /// Throws invalid_argument unless the array has the extents of the file's.

@@ -40,8 +40,8 @@ inline constexpr std::array<safetensors_dtype, 22> safetensors_dtypes{{
     {"I64", 64, dtype_kind::integer},          {"U64", 64, dtype_kind::unsigned_integer},
 }};
 
-/// The place of an element type in the table; the table's size if the format has none.
-constexpr std::size_t safetensors_place(const dtype& type) {
+/// The index of an element type in the table; the table's size if the format has none.
+constexpr std::size_t safetensors_index(const dtype& type) {
   for (std::size_t i = 0; i < safetensors_dtypes.size(); ++i) {
     const auto& entry = safetensors_dtypes[i];
     if (entry.kind != dtype_kind::record && entry.kind == type.kind &&
@@ -57,7 +57,7 @@ constexpr std::size_t safetensors_place(const dtype& type) {
 /// One tensor as the header describes it.
 struct safetensors_entry {
   std::string name;
-  std::size_t type = 0;  ///< place in safetensors_dtypes; their number for a type that ferry does not know
+  std::size_t type = 0;  ///< index in safetensors_dtypes; their number for a type that ferry does not know
   std::string unknown_type;  ///< the file's word for such a type
   std::vector<std::size_t> shape;
   std::uint64_t begin = 0;  ///< from the end of the header

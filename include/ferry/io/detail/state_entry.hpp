@@ -183,10 +183,10 @@ std::vector<checkpoint_array> fields_of_state(const Rule& rule, State& state, co
   std::vector<checkpoint_array> arrays;
   for (int i = 0; i < state.fields(); ++i)
     arrays.push_back(as_stored(std::string(state.field_name(i)), state.field_ref(i), owner));
-  int place = 0;
+  int index = 0;
   boost::hana::for_each(rule.fields(), [&](const auto& described) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, optim::row_field>)
-      arrays.push_back(as_stored(described.name, state.row_field_ref(place++), owner));
+      arrays.push_back(as_stored(described.name, state.row_field_ref(index++), owner));
   });
   return arrays;
 }

@@ -43,11 +43,8 @@ auto default_exec_for() {
     return Kokkos::DefaultExecutionSpace{};
 }
 
-/// Fills or empties the elements of the row-major positions [first, first + count).
-/// @{
-using piece_filler = function_ref<void(void* elements, std::int64_t first, std::int64_t count)>;
-using piece_drain = function_ref<void(const void* elements, std::int64_t first, std::int64_t count)>;
-/// @}
+/// Fills the elements of the row-major positions [first, first + count), or hands them out.
+using piece_work = function_ref<void(void* elements, std::int64_t first, std::int64_t count)>;
 
 /// The steps of a stream through buffers that depend on types.
 struct part_steps {
@@ -57,15 +54,16 @@ struct part_steps {
   function_ref<ticket(const array_shape& part, void* data, const array_shape& packed, void* buffer)> copy;
 };
 
-/// The streams of an array, see stream_in and stream_out: in the memory of the host, and through buffers.
+/// The streams of an array, see stream: in the memory of the host, and through buffers.
 ///
+///   reads     the array is handed out, not filled
 ///   as_bytes  the array is contiguous, and its parts are copied as bytes
 /// @{
-void stream_in_place(const untyped_array& array, void* data, piece_filler fill);
-void stream_out_in_place(const untyped_array& array, piece_drain drain);
+void stream_in_place(const untyped_array& array, void* data, bool reads, piece_work work);
 void stream_in_parts(const untyped_array& array, void* data, bool as_bytes, const part_steps& steps,
-                     piece_filler fill);
-void stream_out_parts(const untyped_array& array, bool as_bytes, const part_steps& steps, piece_drain drain);
+                     piece_work fill);
+void stream_out_parts(const untyped_array& array, void* data, bool as_bytes, const part_steps& steps,
+                      piece_work drain);
 /// @}
 
 /// The instance that copies between an array of Space and buffers.
@@ -80,55 +78,42 @@ auto streaming_instance(const Exec& exec) {
 /// Page-locked memory of the engine of an execution space.
 template <class Exec>
 std::shared_ptr<void> stream_memory(std::size_t bytes) {
-  return engine::get<Exec>()->pinned_scratch(bytes);
+  return engine::get_on<Exec>()->pinned_scratch(bytes);
 }
 
-/// Fills an array: calls fill(T* to, first, count) for pieces of it, from several threads and in any order.
-/// The piece holds the elements of the row-major positions [first, first + count); in a contiguous array
-/// every `first` is a multiple of piece_of(sizeof(T)). Waits for the verbs in flight on the array first, and
-/// returns when it is filled. After an exception of `fill` the array holds some of the pieces.
+/// Fills an array, or hands it out if T is const: calls work(T* elements, first, count) for pieces of it,
+/// from several threads and in any order. The piece holds the elements of the row-major positions [first,
+/// first + count); in a contiguous array every `first` is a multiple of piece_of(sizeof(T)). Waits first for
+/// the verbs in flight on the array, or for those that write to it, and returns when all is done. After an
+/// exception of `work` the array holds some of the pieces.
 ///
 ///   exec     an instance that reaches the array; unused for contiguous arrays in memory of the host
 ///   Strided  whether the array may have strides; false compiles less
-template <bool Strided, class Exec, class T, class Space, class Fill>
-void stream_in(const Exec& exec, const array_ref<T, Space>& array, const Fill& fill) {
-  const auto typed = [&fill](void* elements, std::int64_t first, std::int64_t count) {
-    fill(static_cast<T*>(elements), first, count);
+template <bool Strided, class Exec, class T, class Space, class Work>
+void stream(const Exec& exec, const array_ref<T, Space>& array, const Work& work) {
+  constexpr bool reads = std::is_const_v<T>;
+  void* const elements_of_array = const_cast<std::remove_const_t<T>*>(array.data);
+  const auto typed = [&work](void* elements, std::int64_t first, std::int64_t count) {
+    work(static_cast<T*>(elements), first, count);
   };
   if constexpr (streams_in_place<Space>)
-    if (!Strided || array.is_contiguous()) return stream_in_place(array, array.data, typed);
+    if (!Strided || array.is_contiguous()) return stream_in_place(array, elements_of_array, reads, typed);
   if constexpr (Strided || !streams_in_place<Space>) {
     const auto instance = streaming_instance<Space>(exec);
-    using element = std::conditional_t<Strided, T, std::byte>;  // one kernel for all contiguous arrays
-    const auto send = [&instance](const array_shape& part, void* data, const array_shape& packed,
+    // One kernel for all contiguous arrays.
+    using element = std::conditional_t<Strided, std::remove_const_t<T>, std::byte>;
+    const auto move = [&instance](const array_shape& part, void* data, const array_shape& packed,
                                   void* buffer) {
-      return copy(instance, array_ref<element, pinned_space>{packed, static_cast<element*>(buffer)},
-                  array_ref<element, Space>{part, static_cast<element*>(data)});
+      const array_ref<element, Space> rows{part, static_cast<element*>(data)};
+      const array_ref<element, pinned_space> dense{packed, static_cast<element*>(buffer)};
+      if constexpr (reads)
+        return copy(instance, read_only(rows), dense);
+      else
+        return copy(instance, dense, rows);
     };
-    stream_in_parts(array, array.data, !Strided,
-                    {stream_memory<std::remove_const_t<decltype(instance)>>, send}, typed);
-  }
-}
-
-/// Hands out an array: calls drain(const T* from, first, count) for pieces of it, as stream_in does. Waits
-/// for verbs in flight that write to the array.
-template <bool Strided, class Exec, class T, class Space, class Drain>
-void stream_out(const Exec& exec, const array_ref<T, Space>& array, const Drain& drain) {
-  using plain = std::remove_const_t<T>;
-  const auto typed = [&drain](const void* elements, std::int64_t first, std::int64_t count) {
-    drain(static_cast<const plain*>(elements), first, count);
-  };
-  if constexpr (streams_in_place<Space>)
-    if (!Strided || array.is_contiguous()) return stream_out_in_place(array, typed);
-  if constexpr (Strided || !streams_in_place<Space>) {
-    const auto instance = streaming_instance<Space>(exec);
-    using element = std::conditional_t<Strided, plain, std::byte>;
-    const auto fetch = [&instance](const array_shape& part, void* data, const array_shape& packed,
-                                   void* buffer) {
-      return copy(instance, array_ref<const element, Space>{part, static_cast<const element*>(data)},
-                  array_ref<element, pinned_space>{packed, static_cast<element*>(buffer)});
-    };
-    stream_out_parts(array, !Strided, {stream_memory<std::remove_const_t<decltype(instance)>>, fetch}, typed);
+    const part_steps steps{stream_memory<std::remove_const_t<decltype(instance)>>, move};
+    constexpr auto in_parts = reads ? stream_out_parts : stream_in_parts;
+    in_parts(array, elements_of_array, !Strided, steps, typed);
   }
 }
 
@@ -136,13 +121,13 @@ void stream_out(const Exec& exec, const array_ref<T, Space>& array, const Drain&
 template <bool Strided, class Exec, class T, class Space>
 void write_rows(const Exec& exec, const array_ref<T, Space>& array, const file& target,
                 std::uint64_t offset) {
-  stream_out<Strided>(exec, array,
-                      [&target, offset](const T* elements, std::int64_t first, std::int64_t count) {
-                        const std::uint64_t place = offset + static_cast<std::uint64_t>(first) * sizeof(T);
-                        const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-                        target.write_at(elements, bytes, place);
-                        target.start_write_back(place, bytes);
-                      });
+  stream<Strided>(exec, read_only(array),
+                  [&target, offset](const T* elements, std::int64_t first, std::int64_t count) {
+                    const std::uint64_t position = offset + static_cast<std::uint64_t>(first) * sizeof(T);
+                    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+                    target.write_at(elements, bytes, position);
+                    target.start_write_back(position, bytes);
+                  });
 }
 template <bool Strided, class T, class Space>
 void write_rows(const array_ref<T, Space>& array, const file& target, std::uint64_t offset) {

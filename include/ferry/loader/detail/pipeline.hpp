@@ -48,7 +48,7 @@ struct slot_layout {
   [[nodiscard]] std::size_t bytes_of(std::size_t slots) const;
 };
 
-/// The place of one batch at a time. Whose turn it is follows from the counters of the pipeline.
+/// The memory of one batch at a time. Whose turn it is follows from the counters of the pipeline.
 struct slot {
   using clock = std::chrono::steady_clock;
 
@@ -93,7 +93,7 @@ class batch_order {
   void list(std::int64_t batch, std::vector<std::int64_t>& samples) const;
 
  private:
-  /// The place of the first of `count` samples that is a rank's.
+  /// The index of the first of `count` samples that is a rank's.
   [[nodiscard]] std::int64_t share(std::int64_t count, std::int64_t rank) const;
 
   std::int64_t samples_;
@@ -104,17 +104,17 @@ class batch_order {
 };
 
 /// How batches reach the user's instance, for pipelines that don't know its type.
-class lane {
+class copy_stream {
  public:
-  lane() = default;
-  lane(const lane&) = delete;
-  lane& operator=(const lane&) = delete;
-  virtual ~lane() = default;
+  copy_stream() = default;
+  copy_stream(const copy_stream&) = delete;
+  copy_stream& operator=(const copy_stream&) = delete;
+  virtual ~copy_stream() = default;
 
   /// True if batches travel. Else the slots are used where they were made.
   [[nodiscard]] virtual bool travels() const = 0;
   /// The memory of a slot.
-  virtual void place(slot& batch_slot, std::size_t index) = 0;
+  virtual void give_memory(slot& batch_slot, std::size_t index) = 0;
   /// Enqueues the transfer of `rows` rows and records its end; called by the mover's thread only.
   virtual std::int64_t send(slot& batch_slot, const slot_layout& layout, std::int64_t rows) = 0;
   /// Orders later work of the user's instance after an event.
@@ -133,9 +133,9 @@ class lane {
 template <class Exec>
 using batch_space_of = std::conditional_t<is_host_exec<Exec>, pinned_space, device_space>;
 
-/// The lane to an instance, with memory for `slots` slots.
+/// The copy stream to an instance, with memory for `slots` slots.
 template <ExecutionSpace Exec>
-std::unique_ptr<lane> make_lane(const Exec& exec, const slot_layout& layout, std::size_t slots);
+std::unique_ptr<copy_stream> make_copy_stream(const Exec& exec, const slot_layout& layout, std::size_t slots);
 
 /// Something with threads, instances and memory that may not outlive Kokkos.
 class closable {
@@ -202,9 +202,10 @@ enum class pulled {
 class pipeline : public closable {
  public:
   /// `batches_held`: how many batches the user has at a time.
-  static std::unique_ptr<pipeline> make(std::unique_ptr<lane> way, batch_maker maker, slot_layout layout,
-                                        const batch_order& order, const prefetch_options& options,
-                                        std::size_t depth, std::int64_t batches_held = 1);
+  static std::unique_ptr<pipeline> make(std::unique_ptr<copy_stream> stream, batch_maker maker,
+                                        slot_layout layout, const batch_order& order,
+                                        const prefetch_options& options, std::size_t depth,
+                                        std::int64_t batches_held = 1);
 
   /// The next batch in `got`, before any instance is ordered after its transfer. Gives the oldest one back
   /// if the user has `batches_held` of them.

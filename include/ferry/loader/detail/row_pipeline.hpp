@@ -31,8 +31,8 @@ using rows_by_position = array_ref<const std::int64_t, batch_space_of<Exec>>;
 
 /// Gathers the rows of a list.
 template <class Exec, class T, class TableSpace>
-ticket gather_listed(const Exec& exec, const array_shape& table, const void* data,
-                     const rows_by_position<Exec>& rows, const array_shape& out, void* memory) {
+ticket gather_list(const Exec& exec, const array_shape& table, const void* data,
+                   const rows_by_position<Exec>& rows, const array_shape& out, void* memory) {
   using path_policy = std::conditional_t<!is_host_exec<Exec> && std::is_same_v<TableSpace, pinned_space>,
                                          path::ordered, path::direct>;
   const array_ref<const T, TableSpace> source{table, static_cast<const T*>(data)};
@@ -46,7 +46,7 @@ struct row_request {
   array_shape table;
   const void* data;
   std::size_t element_bytes;
-  /// gather_listed of the element type and the table's space.
+  /// gather_list of the element type and the table's space.
   ticket (*gather)(const Exec& exec, const array_shape& table, const void* data,
                    const rows_by_position<Exec>& rows, const array_shape& out, void* memory);
   std::size_t index_bytes;

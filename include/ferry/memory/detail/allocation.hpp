@@ -5,9 +5,8 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/detail/backend.hpp>
-#include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/memory_charge.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/memory/spaces.hpp>
 
@@ -39,12 +38,15 @@ class allocation {
   /// there is none of. Delegates, so the destructor runs if the rest throws.
   [[gnu::cold]] allocation(std::string label, std::size_t bytes, int device = -1);
 
-  allocation(allocation&& source) noexcept;
+  allocation(allocation&& source) noexcept = default;
   allocation& operator=(allocation&& source) noexcept;
   ~allocation() { release(); }
 
-  [[nodiscard]] void* data() const noexcept { return block_.data; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return block_.bytes; }
+  /// Null and 0 for one without memory, or whose memory was moved.
+  /// @{
+  [[nodiscard]] void* data() const noexcept { return charge_ ? block_.data : nullptr; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return charge_ ? block_.bytes : 0; }
+  /// @}
   /// The device that has the memory; -1 for host memory.
   [[nodiscard]] int device() const noexcept { return device_; }
 
@@ -52,24 +54,24 @@ class allocation {
   void keep_with(keeper keep, void* owner) noexcept {
     keep_ = keep;
     keeper_owner_ = owner;
-    home_ = nullptr;
+    pool_ = nullptr;
   }
 
   /// The pool that takes the memory when its tensor ends, null for none, and the device that it is for: host
-  /// memory is placed near one.
+  /// memory is near one.
   /// @{
-  void set_home(std::shared_ptr<block_shelf> home, int device) noexcept {
-    home_ = std::move(home);
-    home_device_ = device;
+  void set_pool(std::shared_ptr<block_shelf> pool, int device) noexcept {
+    pool_ = std::move(pool);
+    pool_device_ = device;
   }
-  [[nodiscard]] int home_device() const noexcept { return home_device_; }
-  [[nodiscard]] const std::shared_ptr<block_shelf>& home() const noexcept { return home_; }
+  [[nodiscard]] int pool_device() const noexcept { return pool_device_; }
+  [[nodiscard]] const std::shared_ptr<block_shelf>& pool() const noexcept { return pool_; }
   /// @}
 
   /// Passes the memory to another owner: accounts and tools have it under that label from here on. If it
   /// throws, nothing has changed.
   void relabel(std::string label);
-  /// Tells observers that the memory is there.
+  /// Reports to observers that the memory is there.
   void report_progress() const { allocation_progress::report({Space::name, label_, bytes(), bytes()}); }
 
   /// How the memory was obtained: the calls, and the fallback if one was taken.
@@ -85,8 +87,8 @@ class allocation {
   int device_ = -1;
   keeper keep_ = nullptr;
   void* keeper_owner_ = nullptr;
-  std::shared_ptr<block_shelf> home_;
-  int home_device_ = -1;
+  std::shared_ptr<block_shelf> pool_;
+  int pool_device_ = -1;
   process_mark process_;
 };
 
@@ -104,18 +106,6 @@ allocation<Space>::allocation(std::string label, std::size_t bytes, int device) 
   charge_.confirm();
   report_progress();
 }
-
-template <MemorySpace Space>
-allocation<Space>::allocation(allocation&& source) noexcept
-    : label_(std::move(source.label_)),
-      charge_(std::move(source.charge_)),
-      block_(std::exchange(source.block_, memory_block{})),
-      device_(source.device_),
-      keep_(std::exchange(source.keep_, nullptr)),
-      keeper_owner_(source.keeper_owner_),
-      home_(std::move(source.home_)),
-      home_device_(source.home_device_),
-      process_(source.process_) {}
 
 template <MemorySpace Space>
 allocation<Space>& allocation<Space>::operator=(allocation&& source) noexcept {
@@ -157,7 +147,7 @@ memory_block allocation<Space>::obtain(std::size_t bytes, int device) {
 
 template <MemorySpace Space>
 void allocation<Space>::release() noexcept {
-  if (block_.data == nullptr) return;
+  if (data() == nullptr) return;
   if (process_identity::get().has_lost_kokkos() && !process_.is_here()) {
     // A thread of the parent may have had the accounts' locks at the fork, and the device is the parent's.
     process_identity::get().abandon(new (std::nothrow) allocation(std::move(*this)));
@@ -185,7 +175,7 @@ struct pooled_memory {
   [[nodiscard]] static std::shared_ptr<allocation<Space>> allocate(std::string label, std::size_t bytes,
                                                                    int device);
   /// The tensor of the memory ends. The pool keeps the memory until the `uses` have ended, at least.
-  static void end(std::shared_ptr<allocation<Space>> memory, const access_tracker& uses) noexcept;
+  static void end(std::shared_ptr<allocation<Space>> memory, access_tracker& uses) noexcept;
   /// Changes the bytes that may lie idle on a device, for tests. The result is the limit before.
   static std::size_t limit(int device, std::size_t bytes);
 };

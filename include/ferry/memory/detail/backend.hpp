@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -23,7 +27,7 @@ struct memory_block {
   int provenance = 0;
   /// Which NUMA placement the backend requested; 0 for the default of the system.
   int placement = 0;
-  /// The device of the memory, or the one that it was placed near; -1 if the backend has only one.
+  /// The device of the memory, or the one whose node has it; -1 if the backend has only one.
   int device = -1;
 };
 
@@ -58,4 +62,63 @@ struct dlpack_codes {
   std::int32_t managed;
 };
 
+namespace detail {
+
+/// True if the environment variable FERRY_WITHOUT, words with commas between them, names an ability of the
+/// machine that backends are to do without, so that tests take the paths of other machines. Callers keep the
+/// answer: it must not change while memory is in use, and each call reads the environment.
+inline bool without(std::string_view ability) {
+  const char* variable = std::getenv("FERRY_WITHOUT");
+  for (std::string_view list = variable == nullptr ? "" : variable; !list.empty();) {
+    const std::size_t comma = list.find(',');
+    if (list.substr(0, comma) == ability) return true;
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+  return false;
+}
+
+/// True if the backend of a space has devices with numbers; those of users may not.
+template <class Space>
+consteval bool has_devices() {
+  return requires {
+    device_backend<Space>::default_device();
+    device_backend<Space>::device_count();
+  };
+}
+
+/// True if memory of the space lies on one of several devices.
+template <class Space>
+consteval bool lies_on_device() {
+  return !Space::is_host_accessible && has_devices<Space>();
+}
+
+[[noreturn]] void refuse_device(const std::string& label, int device, int count);
+
+/// The device that memory of the space gets if `device` is asked for, -1 for host memory. Throws
+/// invalid_argument for a device that there is none of.
+template <MemorySpace Space>
+int device_of_memory(const std::string& label, int device) {
+  if (device != -1) {
+    int count = 1;
+    if constexpr (has_devices<Space>()) count = device_backend<Space>::device_count();
+    if (device < 0 || device >= count) refuse_device(label, device, count);
+  }
+  if constexpr (lies_on_device<Space>())
+    return device != -1 ? device : device_backend<Space>::default_device();
+  else
+    return -1;
+}
+
+/// The name of the accounts for memory of a space on a device: that of the space, with the number of a device
+/// other than Kokkos'.
+template <MemorySpace Space>
+std::string account_of(int device) {
+  std::string name(Space::name);
+  if constexpr (lies_on_device<Space>())
+    if (device >= 0 && device != device_backend<Space>::default_device())
+      name += joined(" of device ", device);
+  return name;
+}
+
+}  // namespace detail
 }  // namespace ferry

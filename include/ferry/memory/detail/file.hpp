@@ -2,14 +2,13 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -25,7 +24,7 @@ namespace ferry::detail {
 /// beyond them, so nobody tries.
 std::uint64_t largest_file() noexcept;
 
-/// A regular file. Reads and writes name their place, so several threads may use one file. Errors are
+/// A regular file. Reads and writes name their offset, so several threads may use one file. Errors are
 /// io_errors that name the verb, the path and the operation. Other processes that this one starts do not
 /// inherit the file.
 ///
@@ -84,9 +83,9 @@ class file {
   [[noreturn]] void fail_by_errno(std::string_view operation) const;
 
  private:
-  static constexpr std::size_t most_at_once = std::size_t{1} << 30;  // Linux moves less than 2 GiB at once
+  static constexpr std::size_t max_transfer = std::size_t{1} << 30;  // Linux moves less than 2 GiB at once
 
-  [[nodiscard]] off_t place(std::uint64_t offset) const;
+  [[nodiscard]] off_t checked(std::uint64_t offset) const;
 
   int descriptor_ = -1;
   std::string verb_;
@@ -108,11 +107,44 @@ void sync_folder(const file& folder);
 /// names another file. Every function of the library that takes a path asks here.
 void require_whole_path(std::string_view verb, std::string_view path);
 
-struct close_stream {
-  void operator()(std::FILE* stream) const noexcept { std::fclose(stream); }
+/// How a symbolic link with the name of a file is taken.
+enum class file_links : unsigned char { followed, replaced };
+
+/// A file that appears as a whole or not at all. The content is written to a temporary file in the same
+/// folder; commit() brings it to the disk, gives it its name, and brings the name to the disk. Without
+/// commit(), after an exception say, the temporary file is removed and an old file of that name is as it was.
+/// A process that is killed leaves the temporary file, "<name>.<process>-<number>.part".
+///
+/// A symbolic link that is followed stays, and the file that it names is replaced. The new file has the
+/// owner and the permissions of the old one, if this process may give them. A file without an old one gets
+/// those of the umask.
+class atomic_file {
+ public:
+  /// Throws io_error if the path names a folder, device or pipe, or if its folder takes no new file.
+  atomic_file(const std::string& verb, const std::string& path, file_links links = file_links::followed);
+  atomic_file(const atomic_file&) = delete;
+  atomic_file& operator=(const atomic_file&) = delete;
+  ~atomic_file();
+
+  /// The temporary file, which takes the content.
+  [[nodiscard]] const file& content() const noexcept { return content_; }
+
+  /// Gives the file its name. Where it throws, the old file is as it was, unless only the folder's fsync
+  /// failed: then either file may be there after a loss of power.
+  void commit();
+
+ private:
+  static constexpr int max_names = 10000;
+
+  file content_;
+  std::string final_;
+  std::string temporary_;  ///< empty once there is none
+  process_mark process_;
 };
 
-/// The owner of what fopen returns.
-using file_stream = std::unique_ptr<std::FILE, close_stream>;
+/// Gives a new file the owner, group and mode of the one that it will replace, if this process may. It
+/// is open to nobody who could not open the old one: the mode of a group that can't be kept becomes that of
+/// all others, and a program does not run as another user.
+void take_rights(int descriptor, const struct stat& old) noexcept;
 
 }  // namespace ferry::detail

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <type_traits>
 #include <utility>
@@ -48,12 +49,12 @@ class free_list {
   [[nodiscard]] Item take() {
     return take([](const std::vector<Item>& idle) { return idle.size() - 1; });
   }
-  /// The item at place select(idle), none if that is no place in the list.
+  /// The item at offset select(idle), none if that is no offset in the list.
   template <class Select>
   [[nodiscard]] Item take(const Select& select) {
     const std::lock_guard lock(guard_);
-    const std::size_t place = select(std::as_const(idle_));
-    return place < idle_.size() ? remove(place) : Item{};
+    const std::size_t offset = select(std::as_const(idle_));
+    return offset < idle_.size() ? remove(offset) : Item{};
   }
   /// The last item of the order. Where there is none, makes `count` items.
   template <class Make>
@@ -87,18 +88,6 @@ class free_list {
     const std::lock_guard lock(guard_);
     return action(idle_);
   }
-  /// Removes the items that wanted(item) holds for, the last first, and passes each to accept(item), which
-  /// must not fail.
-  template <class Wanted, class Accept>
-  void remove_if(const Wanted& select, const Accept& accept) {
-    const std::lock_guard lock(guard_);
-    for (std::size_t place = idle_.size(); place-- != 0;) {
-      if (!select(idle_[place])) continue;
-      --items_;
-      accept(remove(place));
-    }
-  }
-
   /// The idle items. Those that are still in use return no more.
   [[nodiscard]] std::vector<Item> close() noexcept {
     std::vector<Item> last;
@@ -109,9 +98,9 @@ class free_list {
   }
 
  private:
-  Item remove(std::size_t place) noexcept {
-    Item item = std::move(idle_[place]);
-    idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(place));
+  Item remove(std::size_t offset) noexcept {
+    Item item = std::move(idle_[offset]);
+    idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(offset));
     return item;
   }
 
@@ -119,6 +108,59 @@ class free_list {
   std::vector<Item> idle_;
   std::size_t items_ = 0;  ///< idle and in use
   bool closed_ = false;
+};
+
+/// Memory for the small objects of a verb, such as the control blocks of its leases. Returned memory is kept
+/// for the next verb, so a steady loop does not use the heap.
+[[nodiscard]] void* take_node(std::size_t bytes);
+void give_node_back(void* node, std::size_t bytes) noexcept;
+
+/// A standard allocator of such memory.
+template <class T>
+struct node_allocator {
+  static_assert(alignof(T) <= alignof(std::max_align_t));
+  using value_type = T;
+
+  node_allocator() = default;
+  template <class Other>
+  node_allocator(const node_allocator<Other>&) noexcept {}
+
+  [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(take_node(count * sizeof(T))); }
+  void deallocate(T* node, std::size_t count) noexcept { give_node_back(node, count * sizeof(T)); }
+
+  template <class Other>
+  [[nodiscard]] bool operator==(const node_allocator<Other>&) const noexcept {
+    return true;
+  }
+};
+
+/// Reusable events of one backend. A lease returns when its last owner drops it, also before the recorded
+/// work has ended: recording an event again does not affect earlier waits on a device. Events are made in
+/// batches of `Batch`, more than a device's queue holds, so a host that runs ahead of the device makes no
+/// further ones. Thread-safe.
+template <class NativeEvent, std::size_t Batch = 1024>
+class event_pool {
+  using list = free_list<std::unique_ptr<NativeEvent>>;
+
+ public:
+  using lease = std::shared_ptr<NativeEvent>;
+
+  event_pool() = default;
+  event_pool(const event_pool&) = delete;
+  event_pool& operator=(const event_pool&) = delete;
+  /// Events in use are destroyed when their owners drop them.
+  ~event_pool() { static_cast<void>(idle_->close()); }
+
+  [[nodiscard]] lease take() {
+    auto event = idle_->take_or_make(Batch, [] { return std::make_unique<NativeEvent>(); });
+    const auto give_back = [idle = idle_](NativeEvent* dropped) noexcept {
+      idle->put(std::unique_ptr<NativeEvent>(dropped));
+    };
+    return {event.release(), give_back, node_allocator<NativeEvent>()};
+  }
+
+ private:
+  std::shared_ptr<list> idle_ = std::make_shared<list>();
 };
 
 }  // namespace ferry::detail

@@ -63,10 +63,7 @@ class report_meter {
   [[nodiscard]] bool is_watched() const noexcept { return watched_; }
 
   /// `bytes_done` must not decrease. The last report, with all bytes, is that of finish().
-  void advance(std::size_t bytes_done) {
-    if (watched_) advance(bytes_done, clock::now());
-  }
-  void advance(std::size_t bytes_done, clock::time_point time) {
+  void advance(std::size_t bytes_done, clock::time_point time = clock::now()) {
     if (!watched_ || bytes_done >= now_.bytes || bytes_done == now_.bytes_done) return;
     if (bytes_done - now_.bytes_done < now_.bytes / 100 && time - last_ < std::chrono::milliseconds(100))
       return;

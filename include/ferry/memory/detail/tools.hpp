@@ -19,7 +19,7 @@ void report_deallocation(std::string_view space, std::string_view label, const v
 /// prefetcher. While no tool is loaded it costs one load.
 class tool_region {
  public:
-  /// Named by two parts, which are joined for a tool only.
+  /// The name has two parts, which are joined for a tool only.
   explicit tool_region(std::string_view first, std::string_view second = {}, bool enabled = true)
       : listened_(enabled && Kokkos::Tools::profileLibraryLoaded()) {
     if (listened_) begin(first, second);
@@ -41,8 +41,6 @@ class tool_region {
 /// Reports to Kokkos Tools a kernel that ferry runs without Kokkos, for its lifetime.
 class tool_kernel {
  public:
-  /// A kernel of the default host instance.
-  explicit tool_kernel(const std::string& label);
   template <class Exec>
   tool_kernel(const Exec& exec, const std::string& label)
       : tool_kernel(Kokkos::Tools::Experimental::device_id(exec), label) {}

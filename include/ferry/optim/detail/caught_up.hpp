@@ -3,17 +3,16 @@
 
 #include <ferry/error.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/catch_up_rows.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/detail/update_job.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/rows/detail/fill_elements.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -30,26 +29,19 @@ namespace ferry::kernels {
 /// the table itself, and the state is written as well.
 ///
 /// Device mapping: one thread per (item, tile), row-major. Host mapping: one iteration per item.
-template <class Compute, class Tile, class Source, class T, class State, class Schedule, class Transforms,
-          class Out, int Fields>
+/// Operation: an update_row.
+template <class Compute, class Tile, class Source, class Operation, class Out>
 struct caught_up_rows {
-  static constexpr int room = Fields == 0 ? 1 : Fields;
-
   Source source;
-  const T* table;
-  std::int64_t stride;
-  State* state[room];
-  std::int64_t state_stride;
+  Operation operation;
   Out out;
   std::int64_t width;
   detail::fast_divisor tiles;
-  Schedule schedule;
-  Transforms transforms;
   bool in_place;
 
   /// Bytes of a host's item, without the steps that it missed.
   [[nodiscard]] std::int64_t bytes_each() const {
-    return width * static_cast<std::int64_t>(2 * (sizeof(Compute) + sizeof(State) * Fields));
+    return width * static_cast<std::int64_t>(Operation::arrays * sizeof(Compute));
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
@@ -70,26 +62,12 @@ struct caught_up_rows {
  private:
   KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t item, std::int64_t row, std::int64_t column,
                                        int count) const {
-    Compute weight[Tile::elements];
-    Compute field[room][Tile::elements];
-    load_tile<Tile>(weight, table + row * stride + column, count);
-    for (int f = 0; f < Fields; ++f) load_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
-    catch_up_tile<Tile, Fields>(schedule, transforms, row, weight, field, count);
-    out.template store<Tile>(weight, source.position(item), column, count);
-    if (!in_place) return;
-    for (int f = 0; f < Fields; ++f)
-      store_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
+    typename Operation::template held<Tile, Compute> tile;
+    operation.load(tile, row, column, count);
+    operation.catch_up(tile, row, count);
+    out.template store<Tile>(tile.weight, source.position(item), column, count);
+    if (in_place) operation.state.store(tile, row, column, count);
   }
-};
-
-/// Marks all rows as up to date with the step.
-struct set_row_steps {
-  std::uint32_t* row_steps;
-  std::uint32_t step;
-
-  static std::int64_t bytes_each() { return sizeof(std::uint32_t); }
-
-  KOKKOS_FUNCTION void operator()(std::int64_t row) const { row_steps[row] = step; }
 };
 
 }  // namespace ferry::kernels
@@ -98,8 +76,8 @@ namespace ferry::detail {
 
 /// A step under step_count::catch_up of which kernels take the missed steps alone.
 template <class Rule, class T, class Space, class State>
-using catch_up_job = update_job<T, Space, typename State::value_type, typename State::memory_space, Rule,
-                                step_count::catch_up, rounding::nearest, nonfinite::keep>;
+using catch_up_job = update_job<array_ref<T, Space>, State, Rule,
+                                step_policies<step_count::catch_up, rounding::nearest, nonfinite::keep>>;
 
 template <class Exec, class Rule, class T, class Space, class State>
 consteval void require_catch_up() {
@@ -113,86 +91,65 @@ consteval void require_catch_up() {
                 "ferry: this rule, or one of its transforms, can't be combined with step_count::catch_up.");
 }
 
-/// True if rows may have missed steps. Throws if the state counts by another policy or belongs to another
-/// table.
+/// True if rows may have missed steps. Throws if the state counts by another policy.
 template <class State, class Table>
-bool may_be_behind(const char* verb, State& state, const Table& table) {
+bool may_be_behind(const char* verb, const State& state, const Table& table) {
   const auto& clock = *state.clock();
   if (clock.row_policy.empty()) return false;  // no step under catch_up yet
   if (clock.row_policy != step_count::catch_up::name)
     throw invalid_argument(joined("ferry::", verb, ": the rows of '", table.label, "' count their steps by ",
                                   clock.row_policy, ", so there is nothing to catch up with"));
-  require_made_for(verb, make_ref(state.clock()->row_steps), table, 1);
-  for (int f = 0; f < state.fields(); ++f) require_made_for(verb, state.field_ref(f), table, table.width());
   return true;
 }
 
-/// The arrays of a state for a catch_up_job.
-template <class State>
-auto arrays_for_catch_up(State& state) {
-  step_arrays<typename State::value_type, typename State::memory_space> arrays;
-  for (int f = 0; f < state.fields(); ++f) arrays.state[static_cast<std::size_t>(f)] = state.field_ref(f);
+/// The arrays of a state for a catch_up_job. Throws if the state belongs to another table.
+template <class State, class Table>
+auto arrays_for_catch_up(const char* verb, State& state, const Table& table) {
+  auto arrays = checked_arrays(verb, state, table);
   arrays.row_steps = make_ref(state.clock()->row_steps);
+  require_made_for(verb, arrays.row_steps, table, 1);
   return arrays;
 }
 
-/// Launches caught_up_rows on the verb's execution space or the host's. `in_place` updates the table, whose
-/// rows are `out`; otherwise the rows alone are written to `out`.
-template <class Rounding, class Compute, int Fields, class Exec, class On, class Job, class Source, class Out,
+/// Launches caught_up_rows on the verb's execution space or the host's, in the type in which the steps were
+/// computed. `in_place` updates the table, whose rows are `out`; otherwise the rows alone are written to
+/// `out`.
+template <class Rounding, int Fields = -1, class Exec, class On, class Job, class Source, class Out,
           class OutSpace>
 void launch_caught_up(launch_context<Exec>& call, const On& space_exec, const std::string& label,
                       const Job& job, const Source& source, std::int64_t items,
                       const array_ref<Out, OutSpace>& out, bool in_place) {
-  if constexpr (Fields < Job::max_fields)
-    if (job.fields != Fields)
-      return launch_caught_up<Rounding, Compute, Fields + 1>(call, space_exec, label, job, source, items, out,
-                                                             in_place);
-  using number = exact_number<On, Compute>;
-  const Job ready = job.template prepare<false>(call, label, array_ref<const Compute, OutSpace>{});
-  const auto schedule = ready.template schedule<On, Compute>();
-  const auto transforms = Job::template transforms_in<number>(job.optimizer);
-  const auto& table = job.table;
+  constexpr int fields = Fields < 0 ? Job::min_fields : Fields;
+  if constexpr (fields < Job::max_fields)
+    if (job.fields != fields)
+      return launch_caught_up<Rounding, fields + 1>(call, space_exec, label, job, source, items, out,
+                                                    in_place);
   // The last step did not name a row with missed steps, so its random bits for that row are unused.
   const kernels::step_randomness randomness{job.clock->seed, static_cast<std::uint64_t>(job.step - 1),
                                             job.clock->rows};
   const auto target = kernels::weights_rounded<Rounding::is_random>(out.data, out.row_stride(), randomness);
-  const auto with_tile = [&]<class Tile>(Tile) {
-    const std::int64_t tiles = Tile::host ? 1 : table.width() / Tile::elements;
-    using element = std::remove_cvref_t<decltype(*table.data)>;
-    using value = std::remove_cvref_t<decltype(*job.arrays.state[0].data)>;
-    kernels::caught_up_rows<number, Tile, Source, element, value, std::remove_const_t<decltype(schedule)>,
-                            std::remove_const_t<decltype(transforms)>, std::remove_const_t<decltype(target)>,
-                            Fields>
-        kernel{source,        table.data,          table.row_stride(), {},         0,       target,
-               table.width(), fast_divisor(tiles), schedule,           transforms, in_place};
-    for (int f = 0; f < Fields; ++f) {
-      const auto& field = job.arrays.state[static_cast<std::size_t>(f)];
-      kernel.state[f] = field.data;
-      kernel.state_stride = field.row_stride();
-    }
-    launch(space_exec, label, items * tiles, kernel);
+  const auto launch_in = [&]<class Compute, class Tile>(std::type_identity<Compute>, Tile) {
+    const Job ready = job.template prepare<false>(call, label, array_ref<const Compute, OutSpace>{});
+    const auto operation = ready.template operation<On, Compute, fields>();
+    const std::int64_t width = job.table.width(), tiles = Tile::host ? 1 : width / Tile::elements;
+    if (in_place) before_writing();
+    launch(space_exec, label, items * tiles,
+           kernels::caught_up_rows<exact_number<On, Compute>, Tile, Source,
+                                   std::remove_const_t<decltype(operation)>,
+                                   std::remove_const_t<decltype(target)>>{source, operation, target, width,
+                                                                          fast_divisor(tiles), in_place});
   };
-  if (in_place) before_writing();
-  if constexpr (is_host_exec<On>)
-    with_tile(kernels::host_tile{});
-  else if (job.template packs<void>(out))
-    with_tile(kernels::packed_tile{});
-  else
-    with_tile(kernels::single_tile{});
-}
-
-/// launch_caught_up in the type in which the steps were computed.
-template <class Rounding, class Exec, class On, class Job, class Source, class Out, class OutSpace>
-void run_caught_up(launch_context<Exec>& call, const On& space_exec, const std::string& label, const Job& job,
-                   const Source& source, std::int64_t items, const array_ref<Out, OutSpace>& out,
-                   bool in_place) {
-  if constexpr (std::is_same_v<typename Job::template compute_type<float>, float>) {
-    if (!job.clock->updates.is_in_double())
-      return launch_caught_up<Rounding, float, Job::min_fields>(call, space_exec, label, job, source, items,
-                                                                out, in_place);
-  }
-  launch_caught_up<Rounding, double, Job::min_fields>(call, space_exec, label, job, source, items, out,
-                                                      in_place);
+  const auto launch_tiles = [&](auto compute) {
+    if constexpr (is_host_exec<On>)
+      launch_in(compute, kernels::host_tile{});
+    else if (job.template packs<void>(out))
+      launch_in(compute, kernels::packed_tile{});
+    else
+      launch_in(compute, kernels::single_tile{});
+  };
+  if constexpr (std::is_same_v<typename Job::template compute_type<float>, float>)
+    if (!job.clock->updates.is_in_double()) return launch_tiles(std::type_identity<float>{});
+  launch_tiles(std::type_identity<double>{});
 }
 
 }  // namespace ferry::detail

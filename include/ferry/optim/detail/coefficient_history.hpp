@@ -2,7 +2,8 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/coefficient_table.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,23 +20,59 @@
 
 namespace ferry::optim::detail {
 
-/// A rule with an lr that a schedule may change, and the type of lr.
-/// @{
-template <class Rule>
-concept HasRate = requires(Rule& a, const Rule& b) {
-  a.lr = b.lr;
-  { a.lr < b.lr } -> std::convertible_to<bool>;
-  { a.lr == b.lr } -> std::convertible_to<bool>;
+/// A table's entries in a device's memory. A sender holds the guard until the memory's accesses include the
+/// end of its copy, so that readers in other threads are ordered after the copy.
+struct device_copy {
+  std::mutex guard;
+  std::shared_ptr<tensor<std::byte, device_space>> memory;
+  std::size_t sent = 0;  ///< bytes
 };
-template <class Rule>
-struct rate_of {
-  using type = char;
+
+/// The first entries of a table. They do not change while a view exists.
+struct table_view {
+  std::shared_ptr<const std::byte[]> entries;
+  std::shared_ptr<device_copy> on_device;
+  std::size_t bytes = 0;
+  std::int64_t first = 1;  ///< step of the first entry
+  std::int64_t count = 0;
 };
-template <HasRate Rule>
-struct rate_of<Rule> {
-  using type = std::remove_cvref_t<decltype(std::declval<Rule&>().lr)>;
+
+/// A growing array of trivially copyable entries of one type. The host makes and keeps the entries, and
+/// uploads those that a device needs. The owner locks. Entries are added at the end, beyond all views. A
+/// longer array replaces a full one and one whose last entries went, which existing views keep.
+class coefficient_table {
+ public:
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  /// Bytes of host memory.
+  [[nodiscard]] std::size_t bytes() const { return capacity_; }
+
+  template <class Entry>
+  void push(const Entry& next) {
+    static_assert(
+        std::is_trivially_copyable_v<Entry> && alignof(Entry) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
+        "ferry: what a rule gives for a step is copied byte by byte, so it must be trivially copyable and not aligned to more than operator new is.");
+    std::memcpy(add(sizeof next), &next, sizeof next);
+  }
+
+  /// Keeps the first `count` entries.
+  void truncate(std::int64_t count);
+
+  /// Frees the memory, but for that of the device. The caller must release that without holding its lock: a
+  /// user's allocation callback may need it.
+  [[nodiscard]] std::shared_ptr<void> clear();
+
+  [[nodiscard]] table_view view(std::int64_t first, std::int64_t count);
+
+ private:
+  /// The memory of one more entry.
+  std::byte* add(std::size_t entry_bytes);
+
+  std::shared_ptr<std::byte[]> entries_;
+  std::size_t capacity_ = 0;
+  std::size_t entry_bytes_ = 0;
+  std::int64_t size_ = 0;
+  std::shared_ptr<device_copy> on_device_;
 };
-/// @}
 
 }  // namespace ferry::optim::detail
 
@@ -46,11 +83,12 @@ namespace ferry::optim {
 /// in double have separate tables.
 template <class Rule>
 class coefficient_history {
-  using rate_type = typename detail::rate_of<Rule>::type;
-
  public:
   /// True if the rule has an lr that a schedule may change.
-  static constexpr bool has_rate = detail::HasRate<Rule>;
+  static constexpr bool has_rate = requires(Rule & rule) {
+    rule.lr = rule.lr;
+    requires std::is_arithmetic_v<std::remove_reference_t<decltype((rule.lr))>>;
+  };
 
   /// Steps from `first` on have these options except lr.
   struct span_of_steps {
@@ -61,20 +99,20 @@ class coefficient_history {
   /// one entry per step.
   struct rated {
     std::int64_t first;
-    rate_type lr;
-    rate_type most;
+    double lr;
+    double most;
   };
   /// The last steps, since which at most lr has changed. The rule has the largest lr since then: an element
   /// that it leaves at rest stays at rest.
   struct last_span {
     std::int64_t first;
-    std::int64_t steady;  ///< since when lr has not changed, either
+    std::int64_t same_lr;  ///< since when lr has not changed, either
     Rule rule;
   };
   /// The source of the updates of missed steps; all that a file needs to keep.
   struct recording {
     std::int64_t first = 1;  ///< earlier steps have been applied to all rows
-    bool in_double = false;
+    bool in_double = false;  ///< true if the last step was computed in double
     std::vector<span_of_steps> spans;
     std::vector<rated> rates;
   };
@@ -109,7 +147,7 @@ class coefficient_history {
     return counts.table.view(1, counts.table.size());
   }
 
-  /// Call before note(): takes the memory that note() needs.
+  /// Call before record(): takes the memory that record() needs.
   void make_room() {
     const std::lock_guard lock(guard_);
     one_more(log_.spans);
@@ -117,19 +155,24 @@ class coefficient_history {
   }
   /// For step_count::catch_up: records the options of step `step`, and whether it was computed in double. A
   /// step that was taken back and repeated replaces its entry. Allocates nothing after make_room().
-  void note(const Rule& rule, std::int64_t step, bool in_double) {
+  void record(const Rule& rule, std::int64_t step, bool in_double) {
     const std::lock_guard lock(guard_);
     auto& [first, last_in_double, spans, rates] = log_;
     while (!rates.empty() && rates.back().first >= step) rates.pop_back();
     while (!spans.empty() && spans.back().first >= step) spans.pop_back();
     for (auto& table : history_) table.truncate(step - first);
     last_in_double = in_double;
-    const bool goes_on = !spans.empty() && same_but_rate(rule, spans.back().rule);
+    bool goes_on = !spans.empty();
+    if (goes_on) {
+      Rule last = spans.back().rule;
+      if constexpr (has_rate) last.lr = rule.lr;
+      goes_on = same(rule, last);
+    }
     if (!goes_on) spans.push_back({step, rule});
     if constexpr (has_rate) {
-      if (goes_on && rule.lr == rates.back().lr) return;
-      const bool largest = !goes_on || rates.back().most < rule.lr;
-      rates.push_back({step, rule.lr, largest ? rule.lr : rates.back().most});
+      const auto lr = static_cast<double>(rule.lr);
+      if (goes_on && lr == rates.back().lr) return;
+      rates.push_back({step, lr, goes_on && !(rates.back().most < lr) ? rates.back().most : lr});
     }
   }
 
@@ -147,14 +190,13 @@ class coefficient_history {
   }
 
   /// The steps up to `step` since which at most lr has changed. `rule` if no step has been recorded.
-  [[nodiscard]] last_span rest(std::int64_t step, const Rule& rule) const {
+  [[nodiscard]] last_span last_options(std::int64_t step, const Rule& rule) const {
     const std::lock_guard lock(guard_);
     if (log_.spans.empty() || step < log_.first) return {step + 1, step + 1, rule};
     const std::int64_t first = last_until(log_.spans, step).first;
     return {first, has_rate ? last_until(log_.rates, step).first : first, options(step, &rated::most)};
   }
 
-  /// True if the last recorded step was computed in double.
   [[nodiscard]] bool is_in_double() const {
     const std::lock_guard lock(guard_);
     return log_.in_double;
@@ -168,7 +210,7 @@ class coefficient_history {
     drop(log_.rates);
     log_.in_double = false;
     log_.first = step;
-    for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = history_[i].clear();
+    dropped = {history_[0].clear(), history_[1].clear()};
   }
 
   /// A copy of the recorded steps, and its restoration. restore() allocates nothing.
@@ -181,7 +223,7 @@ class coefficient_history {
     std::array<std::shared_ptr<void>, 2> dropped;  // after the lock is released
     const std::lock_guard lock(guard_);
     std::swap(log_, saved);
-    for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = history_[i].clear();
+    dropped = {history_[0].clear(), history_[1].clear()};
   }
   /// @}
 
@@ -227,9 +269,9 @@ class coefficient_history {
                                        [](std::int64_t s, const T& entry) { return s < entry.first; });
     return next == entries.begin() ? entries.front() : *(next - 1);
   }
-  Rule options(std::int64_t step, [[maybe_unused]] rate_type rated::*rate) const {
+  Rule options(std::int64_t step, [[maybe_unused]] double rated::*rate) const {
     Rule rule = last_until(log_.spans, step).rule;
-    if constexpr (has_rate) rule.lr = last_until(log_.rates, step).*rate;
+    if constexpr (has_rate) rule.lr = static_cast<decltype(rule.lr)>(last_until(log_.rates, step).*rate);
     return rule;
   }
 
@@ -241,11 +283,6 @@ class coefficient_history {
       return a == b;
     else
       return std::memcmp(&a, &b, sizeof a) == 0;
-  }
-  static bool same_but_rate(const Rule& a, const Rule& b) {
-    Rule rated_rule = a;
-    if constexpr (has_rate) rated_rule.lr = b.lr;
-    return same(rated_rule, b);
   }
 
   mutable std::mutex guard_;

@@ -28,6 +28,28 @@ class grad_total;
 
 }  // namespace ferry::optim
 
+namespace ferry::kernels {
+
+/// values *= *factor, in double, rounded once. One thread per element.
+template <class T>
+struct scale_values {
+  T* values;
+  std::int64_t stride;
+  detail::fast_divisor width;
+  const double* factor;
+
+  static std::int64_t bytes_each() { return 2 * sizeof(T); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (*factor == 1.0) return;
+    const std::int64_t row = width.quotient(i);
+    T& value = values[row * stride + i - row * width.divisor()];
+    value = convert<T>(convert<double>(value) * *factor);
+  }
+};
+
+}  // namespace ferry::kernels
+
 namespace ferry::detail {
 
 /// Checks that a verb of the execution space may use the plan of an argument of grad_norm.
@@ -43,11 +65,9 @@ void require_norm_plan(const char* verb, const row_plan& plan, const untyped_arr
 template <class Grads>
 struct norm_part {
   static auto& gradients(auto& grads) { return grads; }
-  template <class Exec>
-  static void check(launch_context<Exec>&, const Grads&, const auto&) {}
+  static void check(auto&, const Grads&, const auto&) {}
   static std::int64_t count(const Grads&, const auto& array) { return array.size(); }
-  template <class Exec>
-  static auto terms(launch_context<Exec>&, const Grads&, const auto& array) {
+  static auto terms(auto&, const Grads&, const auto& array) {
     using value = std::remove_const_t<typename std::remove_cvref_t<decltype(array)>::value_type>;
     return kernels::dense_squares<value>{array.data, array.row_stride(), fast_divisor(array.width()),
                                          array.size()};
@@ -68,8 +88,7 @@ struct norm_part<optim::sparse_grads<Values, row_plan>> {
                                     " positions for the rows of ", array.describe()));
   }
   static std::int64_t count(const grads_type&, const auto& array) { return array.size(); }
-  template <class Exec>
-  static auto terms(launch_context<Exec>& call, const grads_type& grads, const auto& array) {
+  static auto terms(auto& call, const grads_type& grads, const auto& array) {
     using value = std::remove_const_t<typename std::remove_cvref_t<decltype(array)>::value_type>;
     call.use(grads.plan.storage());
     const plan_storage& plan = *grads.plan.storage();
@@ -114,14 +133,15 @@ class norm_job {
     most_ = std::max(most_, norm_part_of<Grads>::count(grads, array));
   }
 
-  void begin() {
+  /// Begins with a sum of squares.
+  void begin(const kernels::square_ranges& sum = {}) {
     result_ = engine::get(call_.exec())->pinned_scratch(2 * sizeof(double));
     call_.hold(result_);
     total_ = call_.template scratch<kernels::square_ranges>(1);
     norm_ = call_.template scratch<double>(2);
     sums_[0] = call_.template scratch<kernels::square_ranges>(lanes_of(most_));
     sums_[1] = call_.template scratch<kernels::square_ranges>(lanes_of(lanes_of(most_)));
-    launch(call_.exec(), call_.label("zero"), 1, kernels::set_sum{total_, {}});
+    launch(call_.exec(), call_.label("begin"), 1, kernels::set_sum{total_, sum});
   }
 
   /// Adds the squares of one argument to the total. Orders the verb after the writes in flight; if
@@ -138,19 +158,11 @@ class norm_job {
     sum(norm_part_of<Grads>::terms(call_, grads, array));
   }
 
-  /// Takes a sum of squares in place of those of arguments.
-  void take(const kernels::square_ranges& sum) {
-    launch(call_.exec(), call_.label("take"), 1, kernels::set_sum{total_, sum});
-  }
-
-  /// norm_[0] becomes the norm, norm_[1] the factor; no limit if max_norm is negative.
+  /// norm_[0] becomes the norm, norm_[1] the factor; no limit if max_norm is negative. Brings the norm to the
+  /// host. Takes the last memory of the job, so it comes before scale().
   void limit(double max_norm) {
-    launch(call_.exec(), call_.label("root"), 1, kernels::finish_norm{total_, norm_, max_norm});
-  }
-
-  /// Brings the norm to the host. Takes the last memory of the job, so it comes before scale().
-  void bring() {
     scale_label_ = &call_.label("scale");
+    launch(call_.exec(), call_.label("root"), 1, kernels::finish_norm{total_, norm_, max_norm});
     transfer(call_.exec(), "ferry::grad_norm::result", result_.get(), pinned_space::name, norm_,
              device_space::name, 2 * static_cast<std::int64_t>(sizeof(double)));
   }
@@ -176,27 +188,19 @@ class norm_job {
     return (count + kernels::sum_block - 1) / kernels::sum_block * kernels::sum_lanes;
   }
 
-  /// Memory for the sums of a level, of either type.
-  template <class Sum>
-  [[nodiscard]] Sum* level(int parity) const {
-    return static_cast<Sum*>(static_cast<void*>(sums_[parity]));
-  }
-
   template <class Terms>
   void sum(const Terms& terms) {
-    using sum_type = typename Terms::sum_type;
     if (terms.count == 0) return;
     const std::string& label = call_.label("squares");
     std::int64_t count = lanes_of(terms.count);
-    int parity = 0;
-    launch(call_.exec(), label, count, kernels::sum_lane<Terms>{terms, level<sum_type>(0)});
-    for (; count > kernels::sum_lanes; parity = 1 - parity) {
-      const kernels::lower_sums<sum_type> lower{level<sum_type>(parity), count};
+    int level = 0;
+    launch(call_.exec(), label, count, kernels::sum_lane<Terms>{terms, sums_[level]});
+    for (; count > kernels::sum_lanes; level = 1 - level) {
+      const kernels::lower_sums lower{sums_[level], count};
       count = lanes_of(count);
-      launch(call_.exec(), label, count,
-             kernels::sum_lane<kernels::lower_sums<sum_type>>{lower, level<sum_type>(1 - parity)});
+      launch(call_.exec(), label, count, kernels::sum_lane<kernels::lower_sums>{lower, sums_[1 - level]});
     }
-    launch(call_.exec(), label, 1, kernels::add_total<sum_type>{level<sum_type>(parity), count, total_});
+    launch(call_.exec(), label, 1, kernels::add_total{sums_[level], count, total_});
   }
 
   launch_context<Exec>& call_;

@@ -134,11 +134,11 @@ inline constexpr std::string_view option_names(std::string_view rule) {
   return {};
 }
 
-/// Name number `place` of a list of option_names; empty if the list has other than `count` names.
-std::string_view listed_name(std::string_view names, std::size_t place, std::size_t count);
+/// Name `number` of a list of option_names; empty if the list has other than `count` names.
+std::string_view listed_name(std::string_view names, std::size_t number, std::size_t count);
 
-/// As listed_name; "option <place>" if the list has other than `count` names.
-std::string option_name(std::string_view names, std::size_t place, std::size_t count);
+/// As listed_name; "option <number>" if the list has other than `count` names.
+std::string option_name(std::string_view names, std::size_t number, std::size_t count);
 
 /// Converts to any type but the bases of Aggregate, to count the members of an aggregate.
 template <class Aggregate = void>
@@ -156,45 +156,7 @@ consteval std::size_t count_members() {
     return sizeof...(Members);
 }
 
-template <std::size_t>
-using any_at = any_member<>;
-/// True if member number Before is an array of several elements, which count_members counts one by one: two
-/// numbers in braces take the places of two.
-template <class T, std::size_t... Before, std::size_t... After>
-consteval bool is_array_member(std::index_sequence<Before...>, std::index_sequence<After...>) {
-  return requires { T{any_at<Before>{}..., {any_at<0>{}, any_at<1>{}}}; }
-  &&!requires { T{any_at<Before>{}..., {any_at<0>{}, any_at<1>{}}, any_at<After>{}...}; };
-}
-template <class T, std::size_t... Place>
-consteval bool has_array_member(std::index_sequence<Place...>) {
-  return (is_array_member<T>(std::make_index_sequence<Place>(),
-                             std::make_index_sequence<sizeof...(Place) - Place - 1>()) ||
-          ...);
-}
-
-struct visit_nothing {
-  template <class Option>
-  void operator()(const Option&) const {}
-};
-
 inline constexpr std::size_t most_options = 12;  ///< that visit_members names
-
-/// True if visit_options compiles for a rule or a transform: by its own member, or for an aggregate of up to
-/// most_options members without bases and arrays.
-template <class Rule>
-consteval bool has_visible_options() {
-  if constexpr (requires(const Rule& rule) { rule.visit_options(visit_nothing{}); }) {
-    return true;
-  } else if constexpr (std::is_aggregate_v<Rule> && std::is_trivially_copyable_v<Rule>) {
-    constexpr std::size_t count = count_members<Rule>();
-    if constexpr (count == 0 || count > most_options || count != count_members<Rule, any_member<Rule>>())
-      return false;
-    else
-      return !has_array_member<Rule>(std::make_index_sequence<count>());
-  } else {
-    return false;
-  }
-}
 
 /// Calls visit(member) for the members of an aggregate, in their order.
 template <class Aggregate, class Visit>

@@ -87,12 +87,13 @@ KOKKOS_INLINE_FUNCTION double power(double base, double exponent) {
   const auto whole = static_cast<std::int64_t>(exponent < 1e15 ? exponent : 1e15);
   double product = decay_over(base, whole);
   double root = base;
-  for (double rest = exponent - static_cast<double>(whole); rest > 0.0 && rest < 1.0 && root != 1.0;) {
+  for (double remainder = exponent - static_cast<double>(whole);
+       remainder > 0.0 && remainder < 1.0 && root != 1.0;) {
     root = Kokkos::sqrt(root);
-    rest *= 2.0;
-    if (rest < 1.0) continue;
+    remainder *= 2.0;
+    if (remainder < 1.0) continue;
     product *= root;
-    rest -= 1.0;
+    remainder -= 1.0;
   }
   return product;
 }
@@ -119,9 +120,9 @@ template <class Compute>
 KOKKOS_FUNCTION bool rounds_away(const Compute& change, const Compute& weight) {
   static_assert(sizeof(Compute) == 4 || sizeof(Compute) == 8);
   constexpr double half_of_last_place = sizeof(Compute) == 4 ? 0x1p-25 : 0x1p-54;
-  const Compute most = Compute(half_of_last_place) * weight;
+  const Compute half_unit = Compute(half_of_last_place) * weight;
   const Compute large = Compute(4096) * change;
-  return (large < Compute(0) ? -large : large) <= (most < Compute(0) ? -most : most);
+  return (large < Compute(0) ? -large : large) <= (half_unit < Compute(0) ? -half_unit : half_unit);
 }
 
 /// The term rate m / (sqrt(v) + eps) of Adam's family. A step without a gradient multiplies m by beta1 and v
@@ -206,6 +207,12 @@ struct scheduled_update {
     return result;
   }
 };
+
+/// The coefficients() of such a rule.
+template <class Compute, class Rule>
+auto update_at(const Rule& rule, std::int64_t step) {
+  return rule.template options<Compute>().at(rule.by_step().template at<Compute>(step));
+}
 
 /// The terms of Adam's family: the bias corrections 1 - b1^step and 1 - b2^step, or the root of the second.
 template <class First, class Second, bool Rooted = false>

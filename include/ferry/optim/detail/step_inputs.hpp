@@ -28,34 +28,23 @@
 
 namespace ferry::kernels {
 
-/// Reports values that are infinite or not a number. One thread for four packets of `Elements` values, which
-/// lie apart, so that neighbouring threads read neighbouring packets.
+/// Reports values that are infinite or not a number. One thread for each packet of `Elements` values.
 template <class Value, int Elements>
 struct find_nonfinite {
-  static constexpr int at_once = 4;
-
   const Value* values;
   std::int64_t stride;
   detail::fast_divisor packets;  ///< of a row
-  std::int64_t items;            ///< packets of all rows
-  std::int64_t threads;
   ferry::detail::report_writer report;
 
-  static std::int64_t bytes_each() { return static_cast<std::int64_t>(sizeof(Value)) * Elements * at_once; }
+  static std::int64_t bytes_each() { return static_cast<std::int64_t>(sizeof(Value)) * Elements; }
 
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    packet<Value, Elements> part[at_once];
-    for (int k = 0; k < at_once; ++k)
-      if (const std::int64_t item = i + k * threads; item < items) {
-        const std::int64_t row = packets.quotient(item);
-        part[k] =
-            load_packet<Value, Elements>(values + row * stride + (item - row * packets.divisor()) * Elements);
-      }
-    for (int k = 0; k < at_once; ++k)
-      if (const std::int64_t item = i + k * threads; item < items)
-        for (int e = 0; e < Elements; ++e)
-          if (const Value value = part[k].value[e]; !detail::is_finite(value))
-            report.nonfinite(item * Elements + e, detail::is_nan(value), detail::is_negative(value));
+  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
+    const std::int64_t row = packets.quotient(item);
+    const auto part =
+        load_packet<Value, Elements>(values + row * stride + (item - row * packets.divisor()) * Elements);
+    for (int e = 0; e < Elements; ++e)
+      if (const Value value = part.value[e]; !detail::is_finite(value))
+        report.nonfinite(item * Elements + e, detail::is_nan(value), detail::is_negative(value));
   }
 };
 
@@ -69,11 +58,9 @@ void launch_find_nonfinite(const Exec& exec, const std::string& label, const arr
                            const report_writer& report) {
   using plain = std::remove_const_t<Value>;
   const auto look = [&]<int Elements>(std::integral_constant<int, Elements>, std::int64_t width) {
-    const std::int64_t items = static_cast<std::int64_t>(values.size()) / Elements;
-    const std::int64_t threads = (items + 3) / 4;
-    launch(exec, label, threads,
+    launch(exec, label, static_cast<std::int64_t>(values.size()) / Elements,
            kernels::find_nonfinite<plain, Elements>{values.data, values.row_stride(),
-                                                    fast_divisor(width / Elements), items, threads, report});
+                                                    fast_divisor(width / Elements), report});
   };
   // A device's widest load. Rows without gaps are one row.
   constexpr int elements = is_host_exec<Exec> || sizeof(plain) > 8 ? 1 : static_cast<int>(16 / sizeof(plain));

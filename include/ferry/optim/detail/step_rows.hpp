@@ -1,17 +1,204 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/optim/detail/step_call.hpp>
+#include <ferry/concepts/argument.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/transform_pack.hpp>
+#include <ferry/optim/detail/update_job.hpp>
+#include <ferry/optim/field.hpp>
+#include <ferry/optim/make_state.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/policy/rounding.hpp>
+#include <ferry/policy/step_count.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 /// The path of step from its arguments to update_rows.
 namespace ferry::detail {
+
+template <class Rule, class StateRule>
+consteval void require_step_rule() {
+  static_assert(
+      is_optimizer_argument<Rule>,
+      "ferry: step needs an optimizer rule, ferry::optim::adam say, or ferry::optim::chain of one.");
+  static_assert(std::is_same_v<optim::detail::rule_of<Rule>, StateRule>,
+                "ferry: step needs the state that make_state made for this optimizer, not for another one.");
+}
+
+/// Refuses policies that do not fit the rule or the table.
+template <class Rule, class Transforms, class Table, class Policies>
+consteval void require_step_policies() {
+  using Rounding = typename Policies::rounding;
+  using StepCount = typename Policies::step_count;
+  using Element = std::remove_const_t<typename Table::value_type>;
+  static_assert(
+      FloatingElement<Element> || is_encoded_table<Table>,
+      "ferry: step trains tables of float, double, half_t or bhalf_t elements, or of quantized rows.");
+  if constexpr (is_coded_weights<Table>) require_trainable<typename Table::quantization, Rounding>();
+  static_assert(
+      !Rounding::is_random || !std::is_floating_point_v<Element>,
+      "ferry: rounding::stochastic is for tables of half_t, bhalf_t or quantized rows; weights of float and double are not rounded to a narrower format.");
+  static_assert(
+      !StepCount::catches_up || !RowOptimizer<optim::detail::rule_of<Rule>>,
+      "ferry: step_count::catch_up is for rules that update each element by itself; this one looks at the row as a whole.");
+  static_assert(
+      !StepCount::catches_up || Transforms::allows_catch_up,
+      "ferry: step_count::catch_up can't make up for transforms that leave rows out or change weights between two steps: frozen_rows, max_norm.");
+  static_assert(
+      !StepCount::catches_up || !is_encoded_table<Table>,
+      "ferry: step_count::catch_up is for tables of floating-point numbers: quantized rows lose what a step without a gradient changes.");
+  static_assert(Transforms::clip_norms <= 1,
+                "ferry: at most one transform may clip the norm of the gradient.");
+  static_assert(Transforms::norm_limits <= 1,
+                "ferry: at most one transform may limit the norm of the weights.");
+}
+
+/// Refuses duplicates::sum_any_order if the gradients of a row can't be applied one by one.
+template <class Rule, class Table, class Duplicates, class Policies>
+consteval void require_any_order() {
+  static_assert(
+      !in_any_order<Duplicates> || LinearOptimizer<Rule>,
+      "ferry: duplicates::sum_any_order is for steps that are linear in the gradient, as those of sgd without transforms; other rules need the sum of a row's gradients before they change it.");
+  static_assert(
+      !in_any_order<Duplicates> || !Policies::step_count::counts_rows,
+      "ferry: duplicates::sum_any_order looks at positions, not at rows, so the step can't count the steps of rows; use step_count::global.");
+  static_assert(
+      !in_any_order<Duplicates> || (!Policies::rounding::is_random && !is_encoded_table<Table>),
+      "ferry: duplicates::sum_any_order rounds the weight to nearest after every gradient, so it takes neither quantized rows nor rounding::stochastic.");
+}
+
+/// Throws invalid_argument unless the field of a state has a row of `width` elements for each of the table.
+void require_made_for(const char* verb, const untyped_array& field, const untyped_array& table,
+                      std::int64_t width);
+
+/// Checks that the state of a table has the fields that the rule's options use.
+/// @{
+void require_names(const char* verb, const optim::detail::field_names& needed,
+                   std::span<const std::string_view> names, std::string_view rule, const array_label& table);
+template <class State>
+void require_fields(const char* verb, const optim::detail::field_names& needed, const State& state,
+                    std::string_view rule, const array_label& table) {
+  std::array<std::string_view, 8> names;
+  for (int f = 0; f < state.fields(); ++f) names[static_cast<std::size_t>(f)] = state.field_name(f);
+  require_names(verb, needed, std::span(names).first(static_cast<std::size_t>(state.fields())), rule, table);
+}
+/// @}
+
+/// The arrays of a state that was made for the table.
+template <class State, class Table>
+auto checked_arrays(const char* verb, State& state, const Table& table) {
+  step_arrays<typename State::value_type, typename State::memory_space> arrays;
+  for (int f = 0; f < state.fields(); ++f) {
+    auto& field = arrays.state[static_cast<std::size_t>(f)];
+    field = state.field_ref(f);
+    require_made_for(verb, field, table, table.width());
+  }
+  for (int f = 0; f < State::row_fields; ++f) {
+    auto& field = arrays.row_state[static_cast<std::size_t>(f)];
+    field = state.row_field_ref(f);
+    require_made_for(verb, field, table, 1);
+  }
+  return arrays;
+}
+
+/// One step of a state: its checks, counters and rollback. Nothing of the state changes before count(), and
+/// nothing throws after the step is enqueued. Policies: a step_policies.
+template <class Policies, class Rule, class State, class Table>
+class step_call {
+ public:
+  using state_space = typename State::memory_space;
+  using step_count = typename Policies::step_count;
+  using job_type = update_job<Table, State, Rule, Policies>;
+
+  /// Checks the types of a step with gradients of type Value.
+  template <class Exec, class Value, class Duplicates>
+  static consteval void require_types() {
+    require_any_order<Rule, Table, Duplicates, Policies>();
+    require_step_policies<Rule, typename job_type::template transforms_type<float>, Table, Policies>();
+    static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");
+    static_assert(
+        may_dereference<Exec, state_space>(),
+        "ferry: a host execution space can't dereference rows in device_space; pass an instance of the device's execution space.");
+    static_assert(
+        transform_spaces<Rule>::template reached_by<Exec>,
+        "ferry: a transform reads an array in device_space, which a host execution space can't dereference.");
+  }
+
+  /// Takes the arrays of the state. Throws invalid_argument if options, fields or policies do not fit.
+  template <class Value>
+  step_call(const char* verb, const Rule& optimizer, const Table& table, State& state,
+            std::type_identity<Value>)
+      : verb_(verb), optimizer_(optimizer), table_(table), clock_(state.clock()), fields_(state.fields()) {
+    const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
+    require_optimizer(verb, optimizer, table);
+    require_options_in<typename job_type::template compute_type<Value>>(optimizer);
+    arrays_ = checked_arrays(verb, state, table);
+    require_fields(verb, optim::detail::active_fields(rule), state, rule.name, table.label);
+    clock_->require_policy(verb, step_count::name, table.label);
+  }
+
+  /// The counters of the rows, if rows count: made here for the first step that needs them.
+  template <class Exec>
+  void take_counters([[maybe_unused]] const Exec& exec) {
+    if constexpr (step_count::counts_rows) {
+      refuse_counting_capture(exec, verb_);
+      clock_->require_countable(verb_, step_count::name, table_.label);
+      if (is_first()) counters_ = optim::detail::row_counters(*clock_, table_, memory_home(exec));
+      arrays_.row_steps = make_ref(is_first() ? counters_ : clock_->row_steps);
+      require_made_for(verb_, arrays_.row_steps, table_, 1);
+      if constexpr (step_count::catches_up) clock_->updates.make_room();
+    }
+  }
+
+  /// For the kernels of the step. Refers to this call.
+  [[nodiscard]] job_type job() const {
+    return {table_, arrays_, fields_, optimizer_, clock_->steps + 1, clock_};
+  }
+  /// Takes the step back, or skips it, if the ticket finds a fault.
+  [[nodiscard]] rollback ends() const {
+    return optim::rollback_of(clock_, Policies::nonfinite::looks && !Policies::nonfinite::reports);
+  }
+
+  /// The step is enqueued.
+  template <class Value>
+  void count() {
+    if constexpr (step_count::counts_rows)
+      if (is_first()) clock_->count_rows(step_count::name, std::move(counters_));
+    if constexpr (step_count::catches_up)
+      clock_->updates.record(optim::detail::transforms_of<Rule>::rule_in(optimizer_), clock_->steps + 1,
+                             std::is_same_v<typename job_type::template compute_type<Value>, double>);
+    ++clock_->steps;
+  }
+
+ private:
+  [[nodiscard]] bool is_first() const { return clock_->row_policy.empty(); }
+
+  const char* verb_;
+  const Rule& optimizer_;
+  const Table& table_;
+  std::shared_ptr<typename job_type::clock_type> clock_;
+  int fields_;
+  step_arrays<typename State::value_type, state_space> arrays_;
+  tensor<std::uint32_t, state_space> counters_;
+};
+
+/// The policies of a step by those of its call.
+template <class Chosen>
+using step_policies_of = step_policies<typename Chosen::template get<step_count_category, step_count::global>,
+                                       typename Chosen::template get<rounding_category, rounding::nearest>,
+                                       typename Chosen::template get<nonfinite_category, nonfinite::keep>>;
 
 /// The gradients are rows of the indices: one for each.
 struct rows_of_indices {
@@ -33,7 +220,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
   using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
   using table_type = typename step_table<Access>::type;
   using scale_space = typename scale_space_of<table_type>::type;
-  using call_type = step_call_by<Chosen, Rule, typename Access::value_type, space, State, table_type>;
+  using call_type = step_call<step_policies_of<Chosen>, Rule, State, table_type>;
   require_one_end<path_policy>();
   call_type::template require_types<Exec, Value, duplicates_policy>();
   static_assert(

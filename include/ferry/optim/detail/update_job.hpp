@@ -6,7 +6,6 @@
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
-#include <ferry/optim/detail/step_schedule.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
@@ -41,34 +40,46 @@ struct step_arrays {
   array_ref<std::uint32_t, Space> row_steps;  ///< if rows count
 };
 
-/// Updates weights and state of a row by the combined gradient in one pass; a job of update_rows. A table
-/// of 8-bit rows is passed as its records; one of other quantized rows as coded_weights.
-template <class T, class TableSpace, class State, class StateSpace, class Optimizer, class StepCount,
-          class Rounding, class Nonfinite, class Table = array_ref<T, TableSpace>>
+/// The policies that kernels of a step ask for.
+template <class StepCount, class Rounding, class Nonfinite>
+struct step_policies {
+  using step_count = StepCount;
+  using rounding = Rounding;
+  using nonfinite = Nonfinite;
+};
+
+/// Updates weights and state of a row by the combined gradient in one pass; a job of update_rows. Table: an
+/// array_ref, of 8-bit rows that of their records, of other quantized rows coded_weights. Policies: a
+/// step_policies.
+template <class Table, class State, class Optimizer, class Policies>
 struct update_job {
+  using element = typename Table::value_type;
+  using state_element = typename State::value_type;
   using rule_type = optim::detail::rule_of<Optimizer>;
-  using clock_type = optim::step_counters<rule_type, StateSpace>;
+  using clock_type = optim::step_counters<rule_type, typename State::memory_space>;
+  using step_count = typename Policies::step_count;
+  using nonfinite = typename Policies::nonfinite;
 
   Table table;
-  const step_arrays<State, StateSpace>& arrays;
+  const step_arrays<state_element, typename State::memory_space>& arrays;
   int fields;
   Optimizer optimizer;
   std::int64_t step;
   std::shared_ptr<clock_type> clock;
   step_inputs inputs{};  ///< see prepare
-  /// For catch_up, see coefficient_history::rest.
-  std::optional<typename optim::coefficient_history<rule_type>::last_span> rest{};
+  /// For catch_up, see coefficient_history::last_options.
+  std::optional<typename optim::coefficient_history<rule_type>::last_span> last_options{};
 
   static constexpr int min_fields = rule_type::min_fields;
-  static constexpr int max_fields = optim::state<rule_type, State, StateSpace>::max_fields;
+  static constexpr int max_fields = State::max_fields;
+  static constexpr int row_fields = State::row_fields;
+  static constexpr int most_row_arrays = max_fields + row_fields + 1;
+  static constexpr bool counts_rows = step_count::counts_rows, catches_up = step_count::catches_up;
+  static constexpr bool is_encoded = is_encoded_table<Table>;
   template <class>
   using packed_tile = kernels::packed_tile;
   template <class, class>
   static constexpr bool takes_masks = false;  ///< rules take whole tiles
-  static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
-  static constexpr int most_row_arrays = max_fields + row_fields + 1;
-  static constexpr bool counts_rows = StepCount::counts_rows, catches_up = StepCount::catches_up;
-  static constexpr bool is_encoded = is_encoded_table<Table>;
 
   template <class Compute>
   static auto transforms_in(const Optimizer& optimizer) {
@@ -81,12 +92,13 @@ struct update_job {
   template <class Compute>
   using transforms_type = decltype(transforms_in<Compute>(std::declval<const Optimizer&>()));
 
-  static constexpr bool needs_whole_rows = RowOptimizer<rule_type> || is_encoded ||
-                                           transforms_type<float>::clip_norms != 0 ||
-                                           transforms_type<float>::norm_limits != 0;
+  /// True if transforms measure a row.
+  static constexpr bool uses_norms =
+      transforms_type<float>::clip_norms != 0 || transforms_type<float>::norm_limits != 0;
+  static constexpr bool needs_whole_rows = RowOptimizer<rule_type> || is_encoded || uses_norms;
 
   template <class Value>
-  using compute_type = step_type<T, State, Value>;
+  using compute_type = step_type<element, state_element, Value>;
   template <class Value, class Duplicates>
   using wire_type = compute_type<Value>;
   template <class Exec, class Value>
@@ -110,7 +122,7 @@ struct update_job {
   void for_each_array(const Check& check) const {
     check(table);
     for_each_row_array(check);
-    if constexpr (StepCount::counts_rows) check(arrays.row_steps);
+    if constexpr (counts_rows) check(arrays.row_steps);
     for_each_transform_array(check);
   }
   /// The arrays but the table of which the step changes a row with that of the table, without counters.
@@ -132,22 +144,22 @@ struct update_job {
   update_job prepare(launch_context<Exec>& call, const std::string& label,
                      const array_ref<Value, Space>& values) const {
     update_job ready = *this;
-    if constexpr (StepCount::counts_rows) {
+    if constexpr (counts_rows) {
       using compute = compute_type<Value>;
       const auto& rule = optim::detail::transforms_of<Optimizer>::rule_in(optimizer);
-      if constexpr (StepCount::catches_up) {
+      if constexpr (catches_up) {
         ready.inputs.take_updates(call, clock->updates.template history<compute>(step - 1));
-        ready.rest.emplace(clock->updates.rest(step - 1, rule));
+        ready.last_options.emplace(clock->updates.last_options(step - 1, rule));
       } else {
         ready.inputs.take_updates(call, clock->updates.template by_count<compute>(rule, step));
       }
     }
     // The other paths have checked this already.
-    if constexpr (Staged && !TableSpace::is_host_accessible)
+    if constexpr (Staged && !Table::memory_space::is_host_accessible)
       for_each_transform_array(
           [&](const auto& array) { require_direct_reach(call.verb(), call.exec(), array); });
-    if constexpr (Nonfinite::reports) call.name_values(values.note());
-    if constexpr (Nonfinite::looks) ready.inputs.template look_for_nonfinite<Staged>(call, label, values);
+    if constexpr (nonfinite::reports) call.name_values(values.note());
+    if constexpr (nonfinite::looks) ready.inputs.template look_for_nonfinite<Staged>(call, label, values);
     return ready;
   }
   /// After prepare on a staged path: whether nothing may be written.
@@ -159,16 +171,21 @@ struct update_job {
     const auto& rule = optim::detail::transforms_of<Optimizer>::rule_in(optimizer);
     using number = exact_number<Exec, Compute>;
     using update = decltype(rule.template coefficients<number>(step));
-    if constexpr (!StepCount::counts_rows) {
+    if constexpr (!counts_rows) {
       return kernels::global_schedule<update>{rule.template coefficients<number>(step)};
     } else {
       const auto last = inputs.updates.count - 1;
       auto* counts = arrays.row_steps.data;
-      if constexpr (StepCount::catches_up) {
-        return kernels::catch_up_schedule<update>::make(
-            rule.template coefficients<number>(step), rest->rule.template coefficients<number>(rest->first),
-            inputs.template updates_for<Exec, update>(), inputs.updates.first, rest->first, rest->steady,
-            step, counts);
+      if constexpr (catches_up) {
+        return kernels::catch_up_schedule<update>{
+            {rule.template coefficients<number>(step)},
+            last_options->rule.template coefficients<number>(last_options->first),
+            inputs.template updates_for<Exec, update>(),
+            inputs.updates.first,
+            last_options->first,
+            last_options->same_lr,
+            step,
+            counts};
       } else if constexpr (ScheduledOptimizer<rule_type>) {
         const auto options = rule.template options<number, exact_number<Exec, double>>();
         using terms = decltype(rule.by_step().template at<number>(step));
@@ -185,25 +202,17 @@ struct update_job {
   /// block, once a lane. Sums over a row have an order of lanes of four.
   template <class Value>
   static constexpr bool takes_wide_tiles =
-      is_encoded&& lanes_share_wide_tiles<Table> && !RowOptimizer<rule_type> &&
-      transforms_type<float>::clip_norms == 0 && transforms_type<float>::norm_limits == 0 &&
+      is_encoded&& lanes_share_wide_tiles<Table> && !RowOptimizer<rule_type> && !uses_norms &&
       sizeof(compute_type<Value>) <= sizeof(float);
   [[nodiscard]] bool packs_wide(const auto& values) const {
     constexpr int elements = kernels::wide_packed_tile::elements;
-    bool packable = values.width() <= std::int64_t{kernels::row_sum_order::lanes} * elements &&
-                    in_packets<elements>(table, values);
-    for (int f = 0; f < fields; ++f)
-      packable = packable && in_packets<elements>(arrays.state[static_cast<std::size_t>(f)]);
-    return packable;
+    return values.width() <= std::int64_t{kernels::row_sum_order::lanes} * elements &&
+           packs_in<elements>(values);
   }
-
   /// True if a device's kernels can work in packets.
-  template <class Duplicates, class Values>
-  [[nodiscard]] bool packs(const Values& values) const {
-    bool packable = in_packets<4>(table, values);
-    for (int f = 0; f < fields; ++f)
-      packable = packable && in_packets<4>(arrays.state[static_cast<std::size_t>(f)]);
-    return packable;
+  template <class Duplicates>
+  [[nodiscard]] bool packs(const auto& values) const {
+    return packs_in<kernels::packed_tile::elements>(values);
   }
 
   /// The kernel of this step, for a state of `Fields` arrays: update_whole_rows if rules or transforms need
@@ -211,72 +220,71 @@ struct update_job {
   template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
+    using compute = exact_number<Exec, compute_type<Value>>;
+    const auto kernel_of = [&](const auto& change) {
+      return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
+                                                     values.width(), change);
+    };
     if constexpr (LinearOptimizer<Optimizer> && in_any_order<Duplicates> && kernels::by_positions<Source> &&
                   !is_host_exec<Exec>) {
-      using compute = exact_number<Exec, compute_type<Value>>;
-      const kernels::scaled<compute> change{optimizer.template weight_per_gradient<compute>()};
-      return apply_kernel<compute, Tile, Duplicates>(
-          source, items, const_data(values), values.row_stride(), values.width(),
-          kernels::add_atomically<execution_backend<Exec>, T, kernels::scaled<compute>>(
-              table.data, table.row_stride(), change, inputs.findings));
+      using factor = kernels::scaled<compute>;
+      return kernel_of(kernels::add_atomically<execution_backend<Exec>, element, factor>(
+          table.data, table.row_stride(), factor{optimizer.template weight_per_gradient<compute>()},
+          inputs.findings));
+    } else if constexpr (needs_whole_rows) {
+      const auto update = operation<Exec, compute_type<Value>, Fields>();
+      using row_state = kernels::state_rows<state_element, row_fields>;
+      return kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<Value>,
+                                        std::remove_const_t<decltype(update)>, row_state>{
+          source,
+          values.data,
+          values.row_stride(),
+          values.width(),
+          items,
+          update,
+          row_state::make(arrays.row_state)};
     } else {
-      using compute = exact_number<Exec, compute_type<Value>>;
-      const auto row_schedule = schedule<Exec, compute_type<Value>>();
-      const auto transforms = transforms_in<compute>(optimizer);
-      const auto weights = weights_of_table();
-      using weights_type = std::remove_const_t<decltype(weights)>;
-      using schedule_type = std::remove_const_t<decltype(row_schedule)>;
-      using transform_types = std::remove_const_t<decltype(transforms)>;
-      if constexpr (needs_whole_rows) {
-        kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<Value>,
-                                   weights_type, State, schedule_type, transform_types, Fields, row_fields>
-            kernel{source, values.data, values.row_stride(), values.width(), items,          weights, {}, 0,
-                   {},     0,           row_schedule,        transforms,     inputs.findings};
-        for (int f = 0; f < Fields; ++f) {
-          kernel.state[f] = arrays.state[static_cast<std::size_t>(f)].data;
-          kernel.state_stride = arrays.state[static_cast<std::size_t>(f)].row_stride();
-        }
-        for (int f = 0; f < row_fields; ++f) {
-          kernel.row_state[f] = arrays.row_state[static_cast<std::size_t>(f)].data;
-          kernel.row_state_stride = arrays.row_state[static_cast<std::size_t>(f)].row_stride();
-        }
-        return kernel;
-      } else {
-        kernels::update_row<weights_type, State, schedule_type, transform_types, Fields,
-                            kernels::in_memory_of_device<Exec, TableSpace, StateSpace>>
-            operation{weights, {}, 0, row_schedule, transforms, inputs.findings};
-        for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
-          const auto& field = arrays.state[static_cast<std::size_t>(f)];
-          operation.state[f] = field.data;
-          operation.state_stride = field.row_stride();
-        }
-        return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
-                                                       values.width(), operation);
-      }
+      return kernel_of(operation<Exec, compute_type<Value>, Fields>());
     }
+  }
+  /// The step on one row.
+  template <class Exec, class Compute, int Fields>
+  [[nodiscard]] auto operation() const {
+    const auto weights = weights_of_table();
+    const auto row_schedule = schedule<Exec, Compute>();
+    const auto transforms = transforms_in<exact_number<Exec, Compute>>(optimizer);
+    return kernels::update_row<std::remove_const_t<decltype(weights)>, state_element,
+                               std::remove_const_t<decltype(row_schedule)>,
+                               std::remove_const_t<decltype(transforms)>, Fields>{
+        weights, kernels::state_rows<state_element, Fields>::make(arrays.state), row_schedule, transforms,
+        inputs.findings};
   }
 
   /// The kernel that records which rows have been given the step, if rows count.
   template <class Exec, class Value, class Source>
   [[nodiscard]] auto counting_kernel(const Source& source) const {
-    using compute = compute_type<Value>;
-    const auto row_schedule = schedule<Exec, compute>();
-    const auto transforms = transforms_in<exact_number<Exec, compute>>(optimizer);
-    return kernels::count_rows<Source, std::remove_const_t<decltype(row_schedule)>,
-                               std::remove_const_t<decltype(transforms)>>{source, row_schedule, transforms,
-                                                                          inputs.findings};
+    const auto update = operation<Exec, compute_type<Value>, min_fields>();
+    return kernels::count_rows<Source, std::remove_const_t<decltype(update)>>{source, update};
   }
 
  private:
+  template <int Elements>
+  [[nodiscard]] bool packs_in(const auto& values) const {
+    bool packable = in_packets<Elements>(table, values);
+    for (int f = 0; f < fields; ++f)
+      packable = packable && in_packets<Elements>(arrays.state[static_cast<std::size_t>(f)]);
+    return packable;
+  }
   [[nodiscard]] auto weights_of_table() const {
+    constexpr bool is_random = Policies::rounding::is_random;
     const kernels::step_randomness randomness{clock->seed, static_cast<std::uint64_t>(step), clock->rows};
     if constexpr (is_coded_weights<Table>)
-      return table.template for_kernels<Rounding::is_random>(randomness);
+      return table.template for_kernels<is_random>(randomness);
     else if constexpr (is_encoded)
-      return kernels::quantized_weights<quantization::rowwise_int8, Rounding::is_random>{
+      return kernels::quantized_weights<quantization::rowwise_int8, is_random>{
           table.data, table.row_stride(), nullptr, 0, 1.0f, randomness};
     else
-      return kernels::weights_rounded<Rounding::is_random>(table.data, table.row_stride(), randomness);
+      return kernels::weights_rounded<is_random>(table.data, table.row_stride(), randomness);
   }
 };
 

@@ -2,38 +2,166 @@
 #pragma once
 
 #include <ferry/optim/detail/apply_tile.hpp>
-#include <ferry/optim/detail/catch_up_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
+/// Step schedules: which steps a row is given. A step schedule defines
+///   update, entry_type   the types of an update, and of the part of a row's update that comes from memory
+///   entry_of(row)        that part
+///   at(entry)            the update of the present step
+///   taken(row)           records that the row has been given the step, if `counts_rows`
+/// and if `catches_up`
+///   last_step(row)       the last step applied to the row; from it
+///   missed(last)         the number of steps that the row missed
+///   missed_update(last, j)
+///                        the update of the j-th missed step
+///   before_questions(last)
+///                        the number of missed steps before the first question whether elements are dormant
+///   question(last, j)    the options for a question at the j-th
 namespace ferry::kernels {
 
-/// True if the device of an execution space has the memory of some spaces.
-template <class Exec, class... Space>
-inline constexpr bool in_memory_of_device =
-    !ferry::detail::is_host_exec<Exec> && !(Space::is_host_accessible || ...);
+/// One update for all rows.
+template <class Update>
+struct global_schedule {
+  using update = Update;
+  struct entry_type {};
+  static constexpr bool counts_rows = false;
+  static constexpr bool catches_up = false;
+
+  Update now;
+
+  KOKKOS_FORCEINLINE_FUNCTION static entry_type entry_of(std::int64_t) { return {}; }
+  KOKKOS_FORCEINLINE_FUNCTION const Update& at(entry_type) const { return now; }
+};
+
+/// Updates that are their own terms, see per_row_schedule.
+struct whole_updates {
+  template <class Update>
+  KOKKOS_FORCEINLINE_FUNCTION static const Update& at(const Update& update) {
+    return update;
+  }
+};
+
+/// The update by a row's own count: `terms[k]` are the step-dependent terms of the update of its step k + 1,
+/// see ScheduledOptimizer, or that update as a whole. The last ones also serve all later steps.
+template <class Options, class Terms>
+struct per_row_schedule {
+  using update =
+      std::remove_cvref_t<decltype(std::declval<const Options&>().at(std::declval<const Terms&>()))>;
+  using entry_type = Terms;
+  static constexpr bool counts_rows = true;
+  static constexpr bool catches_up = false;
+
+  [[no_unique_address]] Options options;
+  const Terms* terms;
+  std::int64_t last;
+  std::uint32_t* counts;
+
+  KOKKOS_FORCEINLINE_FUNCTION const Terms& entry_of(std::int64_t row) const {
+    const auto count = static_cast<std::int64_t>(counts[row]);
+    return terms[count < last ? count : last];
+  }
+  KOKKOS_FORCEINLINE_FUNCTION decltype(auto) at(const Terms& entry) const { return options.at(entry); }
+  KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
+};
+
+/// One update for all rows, after those of the steps that the row missed. `counts[row]` is the last step
+/// applied to the row. From step question_from on, an element that `bound` leaves at rest stays at rest until
+/// the last missed step. From step same_lr_from on, the options are those of the last one.
+template <class Update>
+struct catch_up_schedule : global_schedule<Update> {
+  static constexpr bool counts_rows = true;
+  static constexpr bool catches_up = true;
+
+  Update bound;
+  const Update* updates;  ///< of the steps from `first` on
+  std::int64_t first, question_from, same_lr_from;
+  std::int64_t step;  ///< the present step
+  std::uint32_t* counts;
+
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t last_step(std::int64_t row) const {
+    return static_cast<std::int64_t>(counts[row]);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t missed(std::int64_t last) const { return step - 1 - last; }
+  KOKKOS_FORCEINLINE_FUNCTION const Update& missed_update(std::int64_t last, std::int64_t j) const {
+    return updates[last + 1 - first + j];
+  }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_questions(std::int64_t last) const {
+    return question_from - 1 - last;
+  }
+  /// Steps with one lr change less and less.
+  KOKKOS_FORCEINLINE_FUNCTION const Update& question(std::int64_t last, std::int64_t j) const {
+    return last + j < same_lr_from - 1 ? bound : missed_update(last, j);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const {
+    counts[row] = static_cast<std::uint32_t>(step);
+  }
+};
+
+/// The fields of a state, of one kind: with an element for each weight, or for each row.
+template <class State, int Fields>
+struct state_rows {
+  using value_type = State;
+  static constexpr int fields = Fields;
+  static constexpr int room = Fields == 0 ? 1 : Fields;
+
+  State* data[room];
+  std::int64_t stride;
+
+  /// Arrays: those of a step, of which the first Fields are in use.
+  template <class Arrays>
+  static state_rows make(const Arrays& arrays) {
+    state_rows rows{};
+    for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
+      rows.data[f] = arrays[static_cast<std::size_t>(f)].data;
+      rows.stride = arrays[static_cast<std::size_t>(f)].row_stride();
+    }
+    return rows;
+  }
+
+  /// See addressed_rows.hpp.
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    for (int f = 0; f < Fields; ++f) visit(data[f]);
+  }
+  template <class Tile>
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION State* row(int f, std::int64_t row) const {
+    return data[f] + row_offset<Tile>(row, stride);
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void load(row_tile<Compute, Tile, Fields>& tile, std::int64_t row_number,
+                                        std::int64_t column, int count) const {
+    for (int f = 0; f < Fields; ++f) load_tile<Tile>(tile.field[f], row<Tile>(f, row_number) + column, count);
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void store(const row_tile<Compute, Tile, Fields>& tile, std::int64_t row_number,
+                                         std::int64_t column, int count) const {
+    for (int f = 0; f < Fields; ++f)
+      store_tile<Tile>(tile.field[f], row<Tile>(f, row_number) + column, count);
+  }
+};
 
 /// One optimizer step on a row: weights and `Fields` state arrays in one pass; an operation of apply_rows.
 /// The rule's apply is pure: it takes one weight, its gradient and its state, in the type Compute.
-/// InDevice: a device takes the step, in its own memory.
-template <class Weights, class State, class Schedule, class Transforms, int Fields, bool InDevice = false>
+template <class Weights, class State, class Schedule, class Transforms, int Fields>
 struct update_row {
-  static constexpr int room = Fields == 0 ? 1 : Fields;
+  using weights = Weights;
+  using update = typename Schedule::update;
+  static constexpr int fields = Fields;
   static constexpr int arrays = 2 * (1 + Fields);
   static constexpr bool counts_rows = Schedule::counts_rows;
+  static constexpr bool catches_up = Schedule::catches_up;
   static constexpr bool is_lean =
       std::is_empty_v<Transforms> && !Schedule::counts_rows && is_nearest<Weights>;
-
-  static constexpr bool catches_up = Schedule::catches_up;
 
   /// Threads of a device's block, which keeps its registers until all of its rows have caught up. Blocks of
   /// one warp are not launched as fast as they end.
@@ -43,44 +171,17 @@ struct update_row {
   static constexpr unsigned int blocks_of_counted_rows = (arrays <= 6 ? 8 : 6) * (128 / most_threads);
 
   Weights table;
-  State* state[room];
-  std::int64_t state_stride;
+  state_rows<State, Fields> state;
   Schedule schedule;
   Transforms transforms;
   const ferry::detail::index_report*
       refusal;  ///< null: gradients are not checked; else says whether one spoils the step
-  /// Neighbouring threads that hold a row and count its step, see counts_by; 0: another kernel counts it.
-  unsigned int lanes_of_row = 0;
 
-  /// The part of a row's update that a device loads with the row, before it is needed.
-  struct no_entry {};
-  template <class Tile>
-  static consteval auto entry_in_tile() {
-    if constexpr (!Tile::host && requires { &Schedule::entry_of; })
-      return std::type_identity<std::remove_cvref_t<decltype(std::declval<const Schedule&>().entry_of(0))>>{};
-    else
-      return std::type_identity<no_entry>{};
-  }
-  template <class Tile>
-  using entry_type = typename decltype(entry_in_tile<Tile>())::type;
-  template <class Tile>
-  static constexpr bool has_entry = !std::is_same_v<entry_type<Tile>, no_entry>;
-
+  /// `entry` is loaded with the row, before it is needed.
   template <class Tile, class Compute>
-  struct held {
-    Compute weight[Tile::elements];
-    Compute field[room][Tile::elements];
-    [[no_unique_address]] entry_type<Tile> entry;
+  struct held : row_tile<Compute, Tile, Fields> {
+    [[no_unique_address]] typename Schedule::entry_type entry;
   };
-
-  /// Lets the threads of a kernel of launch_each count the steps of rows, if those of a row lie in one warp:
-  /// all of them read the count before one writes it. False if another kernel has to.
-  bool counts_by(std::int64_t tiles) {
-    constexpr std::int64_t warp = 32;
-    if (!catches_up || tiles <= 0 || warp % tiles != 0) return false;
-    lanes_of_row = static_cast<unsigned int>(tiles);
-    return true;
-  }
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
     return refusal != nullptr && refusal->nonfinite != 0;
@@ -90,29 +191,37 @@ struct update_row {
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
     table.visit_rows(visit);
-    for (int f = 0; f < Fields; ++f) visit(state[f]);
+    state.visit_rows(visit);
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
     look_ahead::prefetch(table.data + row * table.stride,
                          width * static_cast<std::int64_t>(sizeof(*table.data)));
     for (int f = 0; f < Fields; ++f)
-      look_ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
+      look_ahead::prefetch(state.data[f] + row * state.stride,
+                           width * static_cast<std::int64_t>(sizeof(State)));
   }
 
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& tile, std::int64_t row, std::int64_t column,
                                         int count) const {
     if (!transforms.takes(row)) return;
-    // The loads may be issued behind that of the gradient, which waits for another one.
-    if constexpr (InDevice && catches_up) {
-      using backend = device_backend<Compute>;
-      backend::prefetch(table.data + row_offset<Tile>(row, table.stride) + column);
-      for (int f = 0; f < Fields; ++f) backend::prefetch(state_of<Tile>(f, row) + column);
-    }
-    if constexpr (has_entry<Tile>) tile.entry = schedule.entry_of(row);
+    tile.entry = schedule.entry_of(row);
     table.template load<Tile>(tile.weight, row, column, count);
-    for (int f = 0; f < Fields; ++f) load_tile<Tile>(tile.field[f], state_of<Tile>(f, row) + column, count);
+    state.load(tile, row, column, count);
+  }
+
+  /// The steps that a row missed.
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void catch_up(row_tile<Compute, Tile, Fields>& tile, std::int64_t row,
+                                            int count) const {
+    if constexpr (catches_up) {
+      const std::int64_t last = schedule.last_step(row), missed = schedule.missed(last);
+      if (missed > 0)
+        missed_steps<Fields, Schedule, Transforms, Compute, Tile>{schedule, transforms, row,
+                                                                  last,     missed,     count}
+            .apply(tile);
+    }
   }
 
   template <class Tile, class Compute>
@@ -120,48 +229,38 @@ struct update_row {
                                           std::int64_t column, const Compute (&gradient)[Tile::elements],
                                           int count) const {
     if (!transforms.takes(row)) return;
-    if constexpr (Schedule::catches_up)
-      catch_up_tile<Tile, Fields>(schedule, transforms, row, tile.weight, tile.field, count);
-    apply(tile, row, column, gradient, count);
-  }
-
- private:
-  /// The step itself, and its stores.
-  template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void apply(held<Tile, Compute>& tile, std::int64_t row, std::int64_t column,
-                                         const Compute (&gradient)[Tile::elements], int count) const {
-    using update = typename Schedule::update;
+    catch_up(tile, row, count);
     // A reference on the host, so that the values shared by all rows stay in registers.
-    const std::conditional_t<Tile::host, const update&, const update> now = update_of(tile, row);
-    if constexpr (Transforms::is_empty) {
-      apply_tile<Tile, Fields>(now, tile.weight, gradient, tile.field, count);
+    const std::conditional_t<Tile::host, const update&, const update> now = schedule.at(tile.entry);
+    if constexpr (std::is_empty_v<Transforms>) {
+      apply_tile<Fields>(now, tile, gradient, count);
     } else {
       Compute step_gradient[Tile::elements];
       for (int e = 0; e < live<Tile>(count); ++e)
         step_gradient[e] = transforms.gradient(gradient[e], Compute(1));
-      step_tile<Tile, Fields>(now, transforms, row, tile.weight, step_gradient, tile.field, count);
+      step_tile<Fields>(now, transforms, row, tile, step_gradient, count);
     }
     table.template store<Tile>(tile.weight, row, column, count);
-    for (int f = 0; f < Fields; ++f) store_tile<Tile>(tile.field[f], state_of<Tile>(f, row) + column, count);
-    if constexpr (catches_up && has_entry<Tile>)
-      if (lanes_of_row != 0) {
-        device_backend<Compute>::meet_neighbours(lanes_of_row);
-        if (column == 0) schedule.taken(row);
-      }
+    state.store(tile, row, column, count);
   }
+};
 
-  template <class Tile>
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION State* state_of(int f, std::int64_t row) const {
-    return state[f] + row_offset<Tile>(row, state_stride);
-  }
+/// Records for each item of the source that its row has been given the step of Operation, an update_row. A
+/// separate kernel, because several threads of the update share a row and all of them read the counter.
+template <class Source, class Operation>
+struct count_rows {
+  static constexpr unsigned int most_threads = 128;  ///< see launch_each
+  static constexpr unsigned int blocks_at_once = 8;
 
-  template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION decltype(auto) update_of([[maybe_unused]] const held<Tile, Compute>& tile,
-                                                       [[maybe_unused]] std::int64_t row) const {
-    if constexpr (has_entry<Tile>)
-      return schedule.at_entry(tile.entry);
-    else
-      return schedule.of(row);
+  Source source;
+  Operation operation;
+
+  static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (source.blocked() || operation.is_refused()) return;
+    const auto rows = source.segment(i);
+    if (rows.row >= 0 && operation.transforms.takes(rows.row)) operation.schedule.taken(rows.row);
   }
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/rule.hpp>
+#include <ferry/optim/detail/square_sums.hpp>
 
 namespace ferry::optim {
 
@@ -73,8 +73,8 @@ struct adagrad {
     return {make_update<update, Compute>(0.0, weight_decay, eps, maximize ? -1.0 : 1.0), Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const {
     return std::array{learning_rate(lr), not_negative("lr_decay", lr_decay, float_range::any),
@@ -83,7 +83,6 @@ struct adagrad {
                       not_negative("eps", eps)};
   }
   void check() const { require_options(name, ranges()); }
-  void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
 
@@ -116,21 +115,17 @@ struct rowwise_adagrad {
     Compute lr, weight_decay, eps, sign;
 
     /// The number of one element whose square is in the sum of the row.
-    template <int N, int R>
-    KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&)[N], const Compute (&)[R],
+    KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const auto&, const auto&,
                                  Compute (&part)[sums]) const {
       part[0] = decayed(sign * gradient, weight_decay, weight);
     }
     /// The accumulator of the row, and the step size of its elements.
-    template <int R>
     KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute width,
-                                       Compute (&row)[R]) const {
+                                       auto& row) const {
       const auto moment = add_to_moment(row[0], row[0], total[0] / width, unit[0]);
       total[0] = lr / (Kokkos::sqrt(moment.value) * moment.unit + eps);
     }
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&)[N],
-                               const Compute (&total)[sums]) const {
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, auto&, const Compute (&total)[sums]) const {
       weight -= total[0] * decayed(sign * gradient, weight_decay, weight);
     }
   };
@@ -150,7 +145,6 @@ struct rowwise_adagrad {
                       not_negative("eps", eps)};
   }
   void check() const { require_options(name, ranges()); }
-  void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
 

@@ -38,14 +38,13 @@ struct adam {
 
     Compute step_size, root_correction2;
     Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;  // fresh1 and weight_decay have maximize's sign
+    Compute keep;                                             // of decoupled weight decay; 1 for none
 
-    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
-      apply_decayed(decayed(gradient, weight_decay, weight), weight, state);
-    }
-    /// The step with a gradient that includes the decay.
     template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply_decayed(const Number& g, Number& weight,
-                                                   Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
+      weight *= keep;
+      const Number g = decayed(gradient, weight_decay, weight);
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
       if constexpr (N > 2) state[2] = either(state[2] > state[1], state[2], state[1]);
@@ -54,7 +53,7 @@ struct adam {
     /// Without a gradient the weight changes by a multiple of m / sqrt(v), which decays if b1^2 <= b2.
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
-      if (weight_decay != Compute(0) || beta1 * beta1 > beta2) return false;
+      if (keep != Compute(1) || weight_decay != Compute(0) || beta1 * beta1 > beta2) return false;
       const Compute square = state[N > 2 ? 2 : 1];
       return rounds_away(step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps)), weight);
     }
@@ -62,6 +61,15 @@ struct adam {
       decay(state[0], beta1, steps);
       decay_square(state[1], beta2, steps);
     }
+    template <int N>
+    KOKKOS_FUNCTION std::int64_t decay_phase(Compute weight, const Compute (&state)[N],
+                                             std::int64_t steps) const {
+      const Compute& square = state[N > 2 ? 2 : 1];
+      if (keep == Compute(1) || !(square >= state[1])) return 0;
+      return optim::decay_phase<Compute>({step_size, state[0], square, beta1, beta2, eps}, weight, keep,
+                                         steps);
+    }
+    KOKKOS_FORCEINLINE_FUNCTION void decay_weight(auto& weight) const { weight *= keep; }
     KOKKOS_FUNCTION void set_step(const auto& lr, const terms<Compute>& step) {
       step_size = narrowed<Compute>(lr / step.correction1);
       root_correction2 = step.correction2;
@@ -79,15 +87,15 @@ struct adam {
   [[nodiscard]] scheduled_update<update<Compute>, Wide> options() const {
     const double sign = maximize ? -1.0 : 1.0;
     return {make_update<update, Compute>(0.0, 1.0, betas[0], betas[1], sign * (1.0 - betas[0]),
-                                         1.0 - betas[1], eps, sign * weight_decay),
+                                         1.0 - betas[1], eps, sign * weight_decay, 1.0),
             Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return update_at<Compute>(*this, step);
   }
-  void check() const { require_options(name, adam_options(*this)); }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
+  void check() const { require_options(name, ranges()); }
   /// @}
 };
 
@@ -113,39 +121,13 @@ struct adamw {
 
   friend bool operator==(const adamw&, const adamw&) = default;
 
-  /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
+  /// The update of one step and its part that depends on the step alone, see ferry::ScheduledOptimizer.
+  /// @{
+  template <class Compute>
+  using update = adam::update<Compute>;
   template <class Compute>
   using terms = adam::terms<Compute>;
-
-  /// The update of one step, for kernels.
-  template <class Compute>
-  struct update {
-    static constexpr bool by_lanes = true;
-
-    Compute keep;
-    adam::update<Compute> rest;
-
-    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
-      weight *= keep;
-      rest.apply_decayed(gradient, weight, state);
-    }
-    KOKKOS_FUNCTION bool at_rest(Compute weight, const auto& state) const {
-      return keep == Compute(1) && rest.at_rest(weight, state);
-    }
-    KOKKOS_FUNCTION void decay_state(auto& state, std::int64_t steps) const {
-      rest.decay_state(state, steps);
-    }
-    template <int N>
-    KOKKOS_FUNCTION std::int64_t decay_phase(Compute weight, const Compute (&state)[N],
-                                             std::int64_t steps) const {
-      const Compute& square = state[N > 2 ? 2 : 1];
-      if (keep == Compute(1) || !(square >= state[1])) return 0;
-      return optim::decay_phase<Compute>({rest.step_size, state[0], square, rest.beta1, rest.beta2, rest.eps},
-                                         weight, keep, steps);
-    }
-    KOKKOS_FORCEINLINE_FUNCTION void decay_weight(auto& weight) const { weight *= keep; }
-    KOKKOS_FUNCTION void set_step(const auto& lr, const terms<Compute>& step) { rest.set_step(lr, step); }
-  };
+  /// @}
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
   /// @{
@@ -157,15 +139,17 @@ struct adamw {
   template <class Compute, class Wide = double>
   [[nodiscard]] scheduled_update<update<Compute>, Wide> options() const {
     const adam rule{.betas = betas, .eps = eps, .amsgrad = amsgrad, .maximize = maximize};
-    return {{static_cast<Compute>(1.0 - lr * weight_decay), rule.template options<Compute>().update},
-            Wide(lr)};
+    auto result = rule.template options<Compute, Wide>();
+    result.lr = Wide(lr);
+    result.update.keep = static_cast<Compute>(1.0 - lr * weight_decay);
+    return result;
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return update_at<Compute>(*this, step);
   }
-  void check() const { require_options(name, adam_options(*this)); }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
+  void check() const { require_options(name, ranges()); }
   /// @}
 };
 
@@ -229,11 +213,11 @@ struct sparse_adam {
             Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return update_at<Compute>(*this, step);
   }
-  void check() const { require_options(name, adam_options(*this)); }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
+  void check() const { require_options(name, ranges()); }
   /// @}
 };
 

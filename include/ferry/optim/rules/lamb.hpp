@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/rule.hpp>
+#include <ferry/optim/detail/square_sums.hpp>
 
 namespace ferry::optim {
 
@@ -46,24 +46,22 @@ struct lamb {
     }
 
     /// The numbers of one element whose squares are in the sums of the row.
-    template <int N, int R>
-    KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&state)[N],
-                                 const Compute (&)[R], Compute (&part)[sums]) const {
+    template <int N>
+    KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&state)[N], const auto&,
+                                 Compute (&part)[sums]) const {
       Compute after[N];
       for (int f = 0; f < N; ++f) after[f] = state[f];
       part[0] = weight;
       part[1] = direction(weight, gradient, after);
     }
     /// The step size of the row, from its sums.
-    template <int R>
     KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute,
-                                       Compute (&)[R]) const {
+                                       auto&) const {
       const bool scales = total[0] > Compute(0) && total[1] > Compute(0);
       const Compute ratio = Kokkos::sqrt(total[0]) / Kokkos::sqrt(total[1]) * unit[0] * inverse_unit(unit[1]);
       total[0] = scales ? lr * saturated(ratio, total[0]) : lr;
     }
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, auto& state,
                                const Compute (&total)[sums]) const {
       weight -= total[0] * direction(weight, gradient, state);
     }
@@ -85,11 +83,11 @@ struct lamb {
             Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return update_at<Compute>(*this, step);
   }
-  void check() const { require_options(name, adam_options(*this)); }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
+  void check() const { require_options(name, ranges()); }
   /// @}
 };
 
@@ -121,16 +119,14 @@ struct lars {
     Compute lr, momentum, weight_decay, trust_coefficient, eps, sign;
 
     /// The numbers of one element whose squares are in the sums of the row.
-    template <int N, int R>
-    KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&)[N], const Compute (&)[R],
+    KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const auto&, const auto&,
                                  Compute (&part)[sums]) const {
       part[0] = weight;
       part[1] = gradient;
     }
     /// The step size of the row, from its sums.
-    template <int R>
     KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute,
-                                       Compute (&)[R]) const {
+                                       auto&) const {
       const bool scales = total[0] > Compute(0) && total[1] > Compute(0);
       // The ratio of the norms is finite if both are divided by the larger unit, which is 1 or more.
       const Compute larger = unit[0] > unit[1] ? unit[0] : unit[1];
@@ -140,8 +136,7 @@ struct lars {
       const Compute rate = trust_coefficient * weights / (gradients + weight_decay * weights + eps * inverse);
       total[0] = scales ? lr * saturated(rate, weights) : lr;
     }
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, auto& state,
                                const Compute (&total)[sums]) const {
       state[0] = momentum * state[0] + total[0] * decayed(sign * gradient, weight_decay, weight);
       weight -= state[0];
@@ -162,7 +157,6 @@ struct lars {
                       not_negative("trust_coefficient", trust_coefficient), not_negative("eps", eps)};
   }
   void check() const { require_options(name, ranges()); }
-  void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
 
@@ -198,20 +192,17 @@ struct partial_rowwise_adam {
     Compute lr, beta1, beta2, fresh1, fresh2, correction1, correction2, eps, weight_decay, sign;
 
     /// The number of one element whose square is in the sum of the row.
-    template <int N, int R>
-    KOKKOS_FUNCTION void measure(Compute, Compute gradient, const Compute (&)[N], const Compute (&)[R],
+    KOKKOS_FUNCTION void measure(Compute, Compute gradient, const auto&, const auto&,
                                  Compute (&part)[sums]) const {
       part[0] = gradient;
     }
     /// The second moment of the row, and the denominator of its elements.
-    template <int R>
     KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute width,
-                                       Compute (&row)[R]) const {
+                                       auto& row) const {
       const auto moment = add_to_moment(row[0], beta2 * row[0], fresh2 * (total[0] / width), unit[0]);
       total[0] = moment.root_over(correction2) + eps;
     }
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, auto& state,
                                const Compute (&total)[sums]) const {
       state[0] = beta1 * state[0] + fresh1 * (sign * gradient);
       weight -= lr * decayed(state[0] / correction1 / total[0], weight_decay, weight);
@@ -236,11 +227,11 @@ struct partial_rowwise_adam {
             Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return update_at<Compute>(*this, step);
   }
-  void check() const { require_options(name, adam_options(*this)); }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
+  void check() const { require_options(name, ranges()); }
   /// @}
 };
 

@@ -63,11 +63,11 @@ struct adamax {
         Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return update_at<Compute>(*this, step);
   }
-  void check() const { require_options(name, adam_options(*this)); }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
+  void check() const { require_options(name, ranges()); }
   /// @}
 };
 
@@ -183,14 +183,14 @@ struct nadam {
             Wide(lr)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return update_at<Compute>(*this, step);
   }
+  [[nodiscard]] auto ranges() const { return adam_options(*this); }
   void check() const {
-    require_options(name, adam_options(*this));
+    require_options(name, ranges());
     require_options(name, std::array{not_negative("momentum_decay", momentum_decay)});
   }
-  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
   /// @}
 };
 

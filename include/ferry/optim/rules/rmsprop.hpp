@@ -87,7 +87,6 @@ struct rmsprop {
                       not_negative("weight_decay", weight_decay), not_negative("momentum", momentum)};
   }
   void check() const { require_options(name, ranges()); }
-  void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
 
@@ -146,7 +145,6 @@ struct adadelta {
                       not_negative("eps", eps), not_negative("weight_decay", weight_decay)};
   }
   void check() const { require_options(name, ranges()); }
-  void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
 
@@ -210,7 +208,6 @@ struct rprop {
         option_range{"step_sizes[1]", step_sizes[1], step_sizes[1] >= step_sizes[0], ">= step_sizes[0]"}};
   }
   void check() const { require_options(name, ranges()); }
-  void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
 

@@ -88,7 +88,6 @@ struct sgd {
     if (nesterov && (momentum <= 0.0 || dampening != 0.0))
       throw invalid_argument("ferry::optim::sgd: nesterov needs momentum > 0 and dampening 0");
   }
-  void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
 
@@ -175,8 +174,8 @@ struct asgd {
             static_cast<Compute>(maximize ? -1.0 : 1.0)};
   }
   template <class Compute>
-  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return options<Compute>().at(by_step().template at<Compute>(step));
+  [[nodiscard]] auto coefficients(std::int64_t step) const {
+    return update_at<Compute>(*this, step);
   }
   [[nodiscard]] auto ranges() const {
     return std::array{learning_rate(lr), not_negative("lambd", lambd, float_range::any),
@@ -184,7 +183,6 @@ struct asgd {
                       not_negative("t0", t0, float_range::any), not_negative("weight_decay", weight_decay)};
   }
   void check() const { require_options(name, ranges()); }
-  void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
 
@@ -241,7 +239,6 @@ struct lion {
                       not_negative("weight_decay", weight_decay, float_range::any)};
   }
   void check() const { require_options(name, ranges()); }
-  void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
 

@@ -136,6 +136,11 @@ consteval void require_row_verb() {
 /// columns of one array do.
 bool overlap(const untyped_array& a, const untyped_array& b);
 
+/// Checks that a batch has a row for each position, of the table's width.
+void require_sizes(const char* verb, const untyped_array& table, std::int64_t positions,
+                   const untyped_array& batch);
+[[noreturn]] void refuse_overlap(const char* verb, const untyped_array& table, const untyped_array& batch);
+
 /// Checks the shapes of a verb on rows. An array of rank 1 has rows of one element.
 void require_shapes(const char* verb, const untyped_array& table, std::int64_t positions,
                     const untyped_array& batch);
@@ -188,6 +193,7 @@ decltype(auto) rows_named_by(const Indices& indices) {
 }
 /// In place of the rows that indices name: all rows of the table, in their order.
 struct every_row {
+  using value_type = std::int64_t;
   std::int64_t count;
 
   [[nodiscard]] std::int64_t rows() const { return count; }

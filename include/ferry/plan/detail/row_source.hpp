@@ -30,17 +30,6 @@ struct row_segment {
   std::int64_t end = 0;
 };
 
-/// A bounds policy in kernels that have looked at all indices: they report none.
-template <class Bounds>
-struct looked_at {
-  static constexpr bool reports = false;
-
-  template <class Index>
-  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t rows) {
-    return Bounds::resolve(index, rows);
-  }
-};
-
 /// Item i is position i of an index array. With a report, the first lane of a position records its bad index.
 template <class Index, class Bounds>
 struct index_rows {
@@ -59,8 +48,6 @@ struct index_rows {
         report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)));
     return row;
   }
-  /// True if no row has this index.
-  KOKKOS_FORCEINLINE_FUNCTION bool is_bad(Index index) const { return Bounds::resolve(index, rows) < 0; }
   /// For kernels that read a row before they decide: row 0 if the position `misses` its own.
   KOKKOS_FUNCTION std::int64_t row_or_first(std::int64_t position, bool& misses) const
       requires(std::is_same_v<Bounds, bounds::check> || std::is_same_v<Bounds, bounds::skip>) {

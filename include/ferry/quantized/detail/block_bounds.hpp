@@ -63,7 +63,7 @@ struct block_bounds {
   class side_by_side {
    public:
     KOKKOS_FORCEINLINE_FUNCTION side_by_side() {
-      for (int p = 0; p < places; ++p) {
+      for (int p = 0; p < buckets; ++p) {
         least_[p] = greatest;
         most_[p] = -greatest - 1;
       }
@@ -72,13 +72,13 @@ struct block_bounds {
     template <class Value>
     KOKKOS_FORCEINLINE_FUNCTION void widen(const Value* values, std::int64_t count) {
       std::int64_t e = 0;
-      for (; e + places <= count; e += places)
-        for (int p = 0; p < places; ++p) widen_one(p, convert<float>(values[e + p]));
+      for (; e + buckets <= count; e += buckets)
+        for (int p = 0; p < buckets; ++p) widen_one(p, convert<float>(values[e + p]));
       for (; e < count; ++e) widen_one(0, convert<float>(values[e]));
     }
     [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION values whole() const {
       std::int32_t least = least_[0], most = most_[0];
-      for (int p = 1; p < places; ++p) {
+      for (int p = 1; p < buckets; ++p) {
         least = least_[p] < least ? least_[p] : least;
         most = most_[p] > most ? most_[p] : most;
       }
@@ -95,9 +95,9 @@ struct block_bounds {
       most_[p] = key > most_[p] ? key : most_[p];
     }
 
-    static constexpr int places = 16;
+    static constexpr int buckets = 16;
     static constexpr std::int32_t greatest = std::numeric_limits<std::int32_t>::max();
-    std::int32_t least_[places], most_[places];
+    std::int32_t least_[buckets], most_[buckets];
   };
 
  private:

@@ -70,15 +70,15 @@ KOKKOS_FORCEINLINE_FUNCTION void put_codes(std::byte* target, const Encode& enco
   for (int first = 0; first < N; first += numbers) {
     std::uint64_t codes = 0;
     for (int e = 0; e < numbers; e += 4) codes |= encode(first + e) << (e * Bits);
-    std::byte* const place = target + first * Bits / 8;
+    std::byte* const first_byte = target + first * Bits / 8;
     if constexpr ((bytes & (bytes - 1)) == 0) {
-      if (reinterpret_cast<std::uintptr_t>(place) % bytes == 0) {
+      if (reinterpret_cast<std::uintptr_t>(first_byte) % bytes == 0) {
         using integer = packet_integer<bytes>;
-        *reinterpret_cast<integer*>(place) = static_cast<integer>(codes);
+        *reinterpret_cast<integer*>(first_byte) = static_cast<integer>(codes);
         continue;
       }
     }
-    for (int b = 0; b < bytes; ++b) place[b] = static_cast<std::byte>(codes >> (8 * b) & 0xffu);
+    for (int b = 0; b < bytes; ++b) first_byte[b] = static_cast<std::byte>(codes >> (8 * b) & 0xffu);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 /// Tables of quantized rows as a step trains them.
 namespace ferry::detail {
@@ -75,30 +76,41 @@ auto weights_of(Table& table) {
   }
 }
 
-/// The addresser of such weights.
-template <class Q, class Space, class Scales>
-class rows_of_weights : public plain_rows<typename Q::code_type, Space> {
+/// The addresser of a quantized table in a step: of codes with scales in arrays, and of records.
+template <class Table>
+class weights_access
+    : public plain_rows<typename Table::quantization::code_type, typename Table::memory_space,
+                        array_ref<typename Table::quantization::code_type, typename Table::memory_space>> {
  public:
-  using table_type = coded_weights<Q, Space, Scales>;
-  explicit rows_of_weights(const table_type& weights)
-      : plain_rows<typename Q::code_type, Space>(weights), weights_(weights) {}
+  using table_type = decltype(weights_of(std::declval<Table&>()));
 
+  weights_access(Table& table, const char*) : weights_access(weights_of(table)) {}
+  explicit weights_access(const table_type& weights)
+      : weights_access::plain_rows(
+            array_ref<typename Table::quantization::code_type, typename Table::memory_space>(weights)),
+        weights_(weights) {}
+
+  template <class Exec, class Chosen>
+  static consteval void require() {
+    require_reach<Exec, tensor<std::byte, typename Table::scale_space>>();
+  }
   [[nodiscard]] const table_type& table() const { return weights_; }
 
  private:
-  const table_type& weights_;
+  table_type weights_;
 };
 
-/// @{
-template <class T, class Space>
-plain_rows<T, Space> stepped_rows(const array_ref<T, Space>& records) {
-  return plain_rows<T, Space>(records);
+template <class Table>
+consteval auto step_access_for() {
+  using plain = std::remove_reference_t<Table>;
+  if constexpr (is_quantized<std::remove_const_t<plain>>)
+    return std::type_identity<weights_access<plain>>{};
+  else
+    return std::type_identity<access_to<Table>>{};
 }
-template <class Q, class Space, class Scales>
-rows_of_weights<Q, Space, Scales> stepped_rows(const coded_weights<Q, Space, Scales>& weights) {
-  return rows_of_weights<Q, Space, Scales>(weights);
-}
-/// @}
+/// The addresser of a table that a step changes, constructed by (table, verb).
+template <class Table>
+using step_access = typename decltype(step_access_for<Table>())::type;
 
 /// The array_ref of an addresser's table, or the type that it names.
 /// @{
@@ -125,16 +137,6 @@ struct scale_space_of<Table> {
   using type = typename decltype(Table::scales)::memory_space;
 };
 /// @}
-
-/// The array by whose type a step on a quantized table is checked: rows of codes.
-template <class Table>
-using array_of_codes = tensor<typename Table::quantization::code_type, typename Table::memory_space>;
-
-/// Checks that kernels of Exec reach the scales.
-template <class Exec, class Table>
-consteval void require_scales_in_reach() {
-  require_reach<Exec, tensor<std::byte, typename std::remove_cvref_t<Table>::scale_space>>();
-}
 
 /// Checks that rows of the quantization may be trained.
 template <class Q, class Rounding>

@@ -112,10 +112,10 @@ struct decode_rows {
   KOKKOS_FORCEINLINE_FUNCTION void decode_unit(std::int64_t row, const std::byte* codes, scales_type scales,
                                                Out* target, std::int64_t number) const {
     const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(codes) % unit_bytes);
-    const std::int64_t place = number * unit_bytes - ahead;  // of the unit's first byte within the row
-    if (place >= table.row_bytes) return;
-    const unit_words unit = load_unit(codes + place, table.memory_of(row));
-    const std::int64_t first = place * 8 / bits;  // column, below 0 in a unit that begins before the row
+    const std::int64_t offset = number * unit_bytes - ahead;  // of the unit's first byte within the row
+    if (offset >= table.row_bytes) return;
+    const unit_words unit = load_unit(codes + offset, table.memory_of(row));
+    const std::int64_t first = offset * 8 / bits;  // column, below 0 in a unit that begins before the row
     const bool whole = first >= 0 && first + numbers <= width && first % sharers == 0 &&
                        reinterpret_cast<std::uintptr_t>(target + first) % unit_bytes == 0;
     if (whole)

@@ -27,7 +27,7 @@ struct deciding_positions {
   const std::int64_t* segment_begin = nullptr;
   const std::int64_t* order = nullptr;
   bool last = false;
-  const std::int64_t* value_rows = nullptr;  ///< row of the values for each place of `order`; null: `order`
+  const std::int64_t* value_rows = nullptr;  ///< row of the values for each entry of `order`; null: `order`
   const std::int64_t* table_rows = nullptr;  ///< row of each position, -1 if it has none; null: no table
   const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
   const ferry::detail::index_report* repeats = nullptr;   ///< null: duplicates are not checked
@@ -41,9 +41,9 @@ struct deciding_positions {
     if (inverse == nullptr) return position;
     const std::int64_t segment = inverse[position];
     if (segment < 0) return -1;
-    const std::int64_t place = last ? segment_begin[segment + 1] - 1 : segment_begin[segment];
-    if (order[place] != position) return -1;
-    return value_rows == nullptr ? position : value_rows[place];
+    const std::int64_t entry = last ? segment_begin[segment + 1] - 1 : segment_begin[segment];
+    if (order[entry] != position) return -1;
+    return value_rows == nullptr ? position : value_rows[entry];
   }
   /// Its record.
   KOKKOS_FUNCTION std::int64_t position(std::int64_t position) const {
@@ -185,7 +185,7 @@ struct encode_rows {
     const std::int64_t count = Q::block == 0 ? width : Q::block;
     for (std::int64_t block = first_block; block * count < width; block += distance) {
       const Value* const begin = numbers + block * count;
-      std::byte* const place = codes_at(target, block * count);
+      std::byte* const block_codes = codes_at(target, block * count);
       typename Q::scale_type scale{};
       if constexpr (has_scales<Q>) {
         block_bounds::side_by_side bounds;
@@ -194,8 +194,9 @@ struct encode_rows {
       }
       const auto step = Q::step_of(scale, tensor_scale);
       std::int64_t e = 0;
-      for (; e + part <= count; e += part) encode_part<true>(begin + e, part, step, place + e * bits / 8);
-      if (e < count) encode_part<false>(begin + e, count - e, step, place + e * bits / 8);
+      for (; e + part <= count; e += part)
+        encode_part<true>(begin + e, part, step, block_codes + e * bits / 8);
+      if (e < count) encode_part<false>(begin + e, count - e, step, block_codes + e * bits / 8);
       store_scale(scale, target, block);
     }
   }

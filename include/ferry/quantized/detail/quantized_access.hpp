@@ -2,12 +2,13 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/quantized/detail/decode_rows.hpp>
 #include <ferry/quantized/detail/encode_rows.hpp>
 #include <ferry/quantized/detail/quantized_verbs.hpp>
-#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
 #include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
@@ -15,6 +16,7 @@
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -30,14 +32,8 @@
 /// Tables of quantized rows: their addresser, and the launches of kernels that decode and encode.
 namespace ferry::detail {
 
-/// Rows in records, which kernels decode: see row_access.hpp. Their numbers are the columns of `codes`.
-template <class Byte, class Space>
-struct record_rows {
-  using value_type = Byte;
-  array_ref<Byte, Space> codes;
-};
-
-/// Rows of codes and scales in arrays of this type, as kernels take them. Scales: an array_ref, or no_scale.
+/// Rows of codes and scales as kernels take them: arrays of these types, or records, whose numbers are the
+/// columns of `codes`. Scales: an array_ref, or no_scale.
 template <class Q, class Code, class Space, class Scales>
 struct coded_rows {
   using value_type = Code;
@@ -47,18 +43,29 @@ struct coded_rows {
   float tensor_scale;
 
   [[nodiscard]] kernels::coded_memory<Q> for_kernels() const {
+    const std::int64_t stride = codes.row_stride() * static_cast<std::int64_t>(sizeof(Code));
     kernels::coded_memory<Q> table;
     table.codes = reinterpret_cast<const std::byte*>(codes.data);
-    table.row_bytes = codes.row_stride() * static_cast<std::int64_t>(sizeof(Code));
-    if constexpr (has_scales<Q>) {
-      table.scales = scales.data;
-      table.blocks = scales.width();
-    }
+    table.row_bytes = stride;
     table.tensor_scale = tensor_scale;
-    table.memory = memory_of_rows(codes);
+    if constexpr (Q::in_records) {
+      table.row_bytes = codes.width();
+      table.record_bytes = stride;
+    } else {
+      table.memory = memory_of_rows(codes);
+      if constexpr (has_scales<Q>) {
+        table.scales = scales.data;
+        table.blocks = scales.width();
+      }
+    }
     return table;
   }
 };
+template <class Q, class Code, class Space, class Scales>
+coded_rows<Q, Code, Space, Scales> rows_of_codes(const array_ref<Code, Space>& codes, const Scales& scales,
+                                                 float tensor_scale) {
+  return {codes, scales, tensor_scale};
+}
 
 /// Rows of codes and scales that kernels decode: `codes` says how those of a row lie, and placed(source), if
 /// there is one, names the rows of a source as they are named in for_kernels().
@@ -77,15 +84,6 @@ auto scales_ref([[maybe_unused]] Table& table) {
     return no_scale{};
 }
 
-/// Rows of codes and scales, or records, as launch_gather takes them. The columns of records are numbers.
-template <class Q, class Code, class Space, class Scales>
-auto rows_of_codes(const array_ref<Code, Space>& codes, const Scales& scales, float tensor_scale) {
-  if constexpr (Q::in_records)
-    return record_rows<Code, Space>{codes};
-  else
-    return coded_rows<Q, Code, Space, Scales>{codes, scales, tensor_scale};
-}
-
 /// out[source.position(k)] = the values of row source.row(k) for each item k. `table`: codes and scales as
 /// decode_rows takes them; `over_link`: whether a device reads the codes over a link to the host.
 template <class Exec, class Memory, class Out, class Space, class Source, class Order = schedule::flat>
@@ -100,7 +98,7 @@ void launch_decode(const Exec& exec, const std::string& label, const Memory& tab
       kernel{table, out.width(), out.data, out.row_stride(), fast_divisor(units), items, source, in_parts});
 }
 
-/// As above, of rows in arrays.
+/// As above, of a table's rows.
 template <class Exec, class Q, class Code, class RowSpace, class Scales, class Out, class Space, class Source,
           class Order = schedule::flat>
 void launch_gather(const Exec& exec, const std::string& label,
@@ -108,26 +106,6 @@ void launch_gather(const Exec& exec, const std::string& label,
                    const Source& source, std::int64_t items, const Order& order = {}) {
   launch_decode(exec, label, rows.for_kernels(), !std::is_same_v<RowSpace, device_space>, out, source, items,
                 order);
-}
-
-/// Rows of records are decoded likewise. They begin `stride` bytes apart.
-template <class Exec, class Out, class Space, class Source, class Order = schedule::flat>
-void launch_decode_records(const Exec& exec, const std::string& label, const std::byte* records,
-                           std::int64_t stride, bool over_link, const array_ref<Out, Space>& out,
-                           const Source& source, std::int64_t items, const Order& order = {}) {
-  kernels::coded_memory<quantization::rowwise_int8> table;
-  table.codes = records;
-  table.row_bytes = out.width();
-  table.record_bytes = stride;
-  launch_decode(exec, label, table, over_link, out, source, items, order);
-}
-template <class Exec, class Byte, class RowSpace, class Out, class Space, class Source,
-          class Order = schedule::flat>
-void launch_gather(const Exec& exec, const std::string& label, const record_rows<Byte, RowSpace>& rows,
-                   const array_ref<Out, Space>& out, const Source& source, std::int64_t items,
-                   const Order& order = {}) {
-  launch_decode_records(exec, label, rows.codes.data, rows.codes.row_stride(),
-                        !std::is_same_v<RowSpace, device_space>, out, source, items, order);
 }
 
 /// Codes and scales of row p = those of values[p], for each position p that `source` names. Scales: an
@@ -183,6 +161,11 @@ using part_path = std::conditional_t<(splits_rows<Path> && !Space::is_host_acces
                                          (by_host_alone<Path> && !any_host_space<Space, near_space<Exec>>),
                                      path::direct, Path>;
 
+/// scatter, but for the checks of its arguments. `named` comes from rows_named_by.
+template <class Chosen, class Exec, class Table, class Named, class Value, class ValueSpace>
+ticket scatter_numbers(const Exec& exec, Table& table, const Named& named,
+                       const array_ref<Value, ValueSpace>& values);
+
 /// Rows of codes and scales, which kernels of the execution space read and decode.
 template <class Q, class Space, class ScaleSpace>
 class table_access<quantized_tensor<Q, Space, ScaleSpace>>
@@ -198,6 +181,9 @@ class table_access<quantized_tensor<Q, Space, ScaleSpace>>
  public:
   using gathered = float;
   using checked = tensor<typename Q::code_type, Space>;
+  static constexpr bool encodes_rows = true;
+  template <class Path, class Exec, class OutSpace>
+  static constexpr bool gathers_apart = !decodes_at_once<Path, Exec, OutSpace, Space, ScaleSpace>;
 
   table_access(const table_type& table, const char*)
       : numbers_(numbers_of(table)),
@@ -231,6 +217,56 @@ class table_access<quantized_tensor<Q, Space, ScaleSpace>>
   static const Source& places(launch_context<Exec>&, const Source& source, std::int64_t,
                               const std::shared_ptr<plan_storage>&) {
     return source;
+  }
+  /// Gathers codes and scales to scratch, on the user's path, and decodes them from there.
+  template <class Path, class Bounds, class Exec, class Named, class Out, class OutSpace>
+  void gather_apart(launch_context<Exec>& call, const Named& named,
+                    const array_ref<Out, OutSpace>& out) const {
+    refuse_capture_of_staging<Path, Space, ScaleSpace, OutSpace>(call);
+    const std::int64_t n = out.rows();
+    const auto rows = resolved_rows<Bounds>(call, named, numbers_.rows());
+    const std::string& label = call.label(Path::name);
+    const auto fetch = [&]<class T, class PartSpace>(const array_ref<const T, PartSpace>& part,
+                                                     const char* name) {
+      const auto scratch = near_rows<T>(call, n, part.width(), name);
+      gather(call.exec(), part, rows, scratch, part_path<Path, Exec, PartSpace>{}, bounds::skip{}).drop();
+      return scratch;
+    };
+    const auto decode = [&](const auto& codes, const auto& scales) {
+      const auto coded = rows_of_codes<Q>(codes, scales, rows_.tensor_scale);
+      const kernels::masked_identity source{rows.data};
+      if constexpr (is_read_in_place<Path, Exec, OutSpace>) {
+        require_direct_reach("gather", call.exec(), out);
+        call.writes_to(out);
+        launch_gather(call.exec(), label, coded, out, source, n);
+      } else {
+        const auto batch = near_rows<Out>(call, n, out.width(), "batch");
+        launch_gather(call.exec(), label, coded, batch, source, n);
+        auto positions = near_rows<std::int64_t>(call, n, 1, "positions");
+        positions.rank = 1;
+        launch(call.exec(), call.label(Path::name, "positions"), n,
+               kernels::list_positions{rows.data, positions.data});
+        gather(call.exec(), batch, positions, out, path::staged{}, bounds::skip{}).drop();
+      }
+    };
+    if constexpr (Q::in_records) {
+      auto records = rows_.codes;
+      records.extents[1] = records.row_stride();
+      auto codes = fetch(records, "codes");
+      codes.extents[1] = out.width();
+      decode(codes, no_scale{});
+    } else if constexpr (has_scales<Q>) {
+      const auto codes = fetch(rows_.codes, "codes");
+      decode(codes, fetch(rows_.scales, "scales"));
+    } else {
+      decode(fetch(rows_.codes, "codes"), no_scale{});
+    }
+  }
+  /// The execution space encodes, and codes and scales travel.
+  template <class Chosen, class, class Exec, class Named, class Value, class ValueSpace>
+  static ticket replace_rows(const Exec& exec, table_type& table, const Named& named,
+                             const array_ref<Value, ValueSpace>& values) {
+    return scatter_numbers<Chosen>(exec, table, named, values);
   }
 
   /// True if host threads read the rows, and if they do so under path::automatic.

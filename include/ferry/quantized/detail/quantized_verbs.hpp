@@ -60,12 +60,27 @@ array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& call, std::int64_
 
 /// The row of each of a source's items, -1 for none, as a list. Findings go to the ticket.
 template <class Exec, class Index, class Bounds>
-kernels::listed_rows listed(launch_context<Exec>& call, const kernels::index_rows<Index, Bounds>& source,
-                            std::int64_t n) {
+kernels::listed_rows list_of_rows(launch_context<Exec>& call,
+                                  const kernels::index_rows<Index, Bounds>& source, std::int64_t n) {
   auto* rows = call.template scratch<std::int64_t>(n);
   launch(call.exec(), call.label("resolve"), n,
          kernels::resolve_indices<Index, Bounds>{source, rows, nullptr, nullptr});
   return {rows};
+}
+
+/// The row of each position, -1 for none, as an array of rank 1. Findings go to the ticket.
+template <class Bounds, class Exec, class Named>
+array_ref<const std::int64_t, near_space<Exec>> resolved_rows(launch_context<Exec>& call, const Named& named,
+                                                              std::int64_t table_rows) {
+  const std::int64_t n = positions_of(named);
+  const std::int64_t* rows = nullptr;
+  if constexpr (is_plan<Named>)
+    rows = named.storage()->row_of;
+  else
+    rows = list_of_rows(call, rows_for_kernels<Bounds>(call, named, table_rows), n).rows;
+  auto list = dense_rows<const std::int64_t, near_space<Exec>>(rows, n, 1, "rows");
+  list.rank = 1;
+  return list;
 }
 
 /// True if rows of the array can be encoded and decoded.

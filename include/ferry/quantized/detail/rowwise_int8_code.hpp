@@ -49,16 +49,16 @@ struct rowwise_int8_code {
     double inverse;
 
     KOKKOS_FORCEINLINE_FUNCTION std::uint8_t nearest(float value) const {
-      // 2^52 + place has no fraction bits, so the sum's lowest bits are the rounded integer.
+      // 2^52 + position has no fraction bits, so the sum's lowest bits are the rounded integer.
       const auto rounded =
-          static_cast<std::uint32_t>(detail::bit_cast<std::uint64_t>(place(value) + 0x1p52)) & 0x1ffu;
+          static_cast<std::uint32_t>(detail::bit_cast<std::uint64_t>(position_of(value) + 0x1p52)) & 0x1ffu;
       return static_cast<std::uint8_t>(rounded < 255u ? rounded : 255u);
     }
 
     /// One of the two neighbouring codes: the upper one if the fraction between them exceeds random /
     /// 2^32.
     KOKKOS_FORCEINLINE_FUNCTION std::uint8_t at_random(float value, std::uint32_t random) const {
-      const double position = place(value);
+      const double position = position_of(value);
       const auto below = static_cast<std::uint32_t>(position);
       const double fraction = position - static_cast<double>(below);
       const auto code = below + (static_cast<double>(random) * 0x1p-32 < fraction ? 1u : 0u);
@@ -71,7 +71,7 @@ struct rowwise_int8_code {
     /// of Research and Development 34, 1990), which gives the same bits, also if the last bits of the
     /// reciprocal differ: a divisor of 24 bits has no quotient that is within 2^-26 of the middle of two
     /// doubles, in units of their last place.
-    KOKKOS_FORCEINLINE_FUNCTION double place(float value) const {
+    KOKKOS_FORCEINLINE_FUNCTION double position_of(float value) const {
       const double above = static_cast<double>(value) - offset;
       KOKKOS_IF_ON_DEVICE((const double quotient = above * inverse;
                            return std::fma(std::fma(-quotient, scale, above), inverse, quotient);))
@@ -178,7 +178,7 @@ struct rowwise_int8_code {
     for (int k = 0; k < 5; ++k) inverse = std::fma(std::fma(-step, inverse, 1.0), inverse, inverse);
     return inverse;
   }
-  /// range / 255, see encoder::place.
+  /// range / 255, see encoder::position_of.
   KOKKOS_FORCEINLINE_FUNCTION static double quotient_by_255(double range) {
     KOKKOS_IF_ON_DEVICE((constexpr double inverse = 1.0 / 255.0; const double quotient = range * inverse;
                          return std::fma(std::fma(-quotient, 255.0, range), inverse, quotient);))

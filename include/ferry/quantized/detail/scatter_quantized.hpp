@@ -63,35 +63,37 @@ auto combined_values(launch_context<Exec>& call, const std::string& label, const
   at_heads->run_begin = nullptr;
   at_heads->run_count = nullptr;
   using near_job = replace_job<sum, near_space<Exec>>;
-  update_by_plan<path::direct, Duplicates>(call.exec(), "scatter", plain_rows(combined), near_job{combined},
-                                           row_plan(std::move(at_heads)), values, {})
+  update_rows<verb::scatter, chosen_policies<path::direct>, Duplicates>(
+      call.exec(), plain_rows(combined), near_job{combined}, row_plan(std::move(at_heads)), values)
       .drop();
   return combined;
 }
 
-/// Encodes values to scratch, for the positions that `deciding` names, and calls visit(array, rows) for
-/// each array of the table with the rows that belong to it.
-template <class Exec, class Table, class Value, class ValueSpace, class Visit>
-void visit_encoded(launch_context<Exec>& call, const std::string& label, Table& table,
+/// Encodes values to scratch, for the positions that `deciding` names, and calls visit(array, rows) for codes
+/// and for scales of the table with the rows that belong to them.
+template <class Exec, class Q, class Code, class Space, class Scales, class Value, class ValueSpace,
+          class Visit>
+void visit_encoded(launch_context<Exec>& call, const std::string& label,
+                   const coded_rows<Q, Code, Space, Scales>& table,
                    const array_ref<Value, ValueSpace>& values, const kernels::deciding_positions& deciding,
                    const Visit& visit) {
-  using quantization = typename Table::quantization;
-  const auto columns = static_cast<std::int64_t>(stored(table).width());
-  const auto codes = near_rows<typename quantization::code_type>(call, values.rows(), columns, "codes");
-  const auto encode = [&](const auto& scales) {
-    float tensor_scale = 1.0f;
-    if constexpr (quantization::has_tensor_scale) tensor_scale = table.scale();
-    launch_encode<quantization>(call.exec(), label, values, codes, scales, tensor_scale, deciding);
-    visit(stored(table), codes);
-  };
-  if constexpr (has_scale_array<quantization>) {
-    const auto scales = near_rows<typename quantization::scale_type>(
-        call, values.rows(), static_cast<std::int64_t>(table.blocks()), "scales");
-    encode(scales);
-    visit(table.scales(), scales);
+  const std::int64_t n = values.rows();
+  const auto codes = near_rows<Code>(call, n, table.codes.width(), "codes");
+  if constexpr (has_scale_array<Q>) {
+    const auto scales = near_rows<typename Q::scale_type>(call, n, table.scales.width(), "scales");
+    launch_encode<Q>(call.exec(), label, values, codes, scales, table.tensor_scale, deciding);
+    visit(table.codes, codes);
+    visit(table.scales, scales);
   } else {
-    encode(no_scale{});
+    launch_encode<Q>(call.exec(), label, values, codes, no_scale{}, table.tensor_scale, deciding);
+    visit(table.codes, codes);
   }
+}
+/// The codes, or whole records, of a table and its scales.
+template <class Table>
+auto stored_rows(Table& table) {
+  return rows_of_codes<typename Table::quantization>(make_ref(stored(table)), scales_ref(table),
+                                                     table.scale());
 }
 
 /// Codes and scales are written one after the other, so both must be writable before either changes.
@@ -130,117 +132,91 @@ void encode_in_place(launch_context<Exec>& call, const std::string& label, Table
                                               deciding);
 }
 
-template <class Path, class Duplicates, class Exec, class Table, class Value, class ValueSpace>
-void scatter_quantized(launch_context<Exec>& call, Table& table, const row_plan& plan,
-                       const array_ref<Value, ValueSpace>& values) {
-  const auto label = label_of("scatter", Path::name);
-  const auto& store = *plan.storage();
-  require_writable_parts<Path>(call, table);
+/// scatter by a plan, after its checks.
+template <class Chosen, class Exec, class Table, class Value, class ValueSpace>
+ticket scatter_numbers_by_plan(const Exec& exec, Table& table, const row_plan& plan,
+                               const array_ref<Value, ValueSpace>& values) {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::last>;
+  launch_context<Exec> call(exec, "scatter");
+  refuse_capture_of_staging<path_policy, typename Table::memory_space, ValueSpace>(call);
+  const auto label = label_of("scatter", path_policy::name);
+  const plan_storage& store = *plan.storage();
+  call.use(plan.storage());
+  if (values.size() != 0) require_writable_parts<path_policy>(call, table);
   report_writer repeats{};
-  if constexpr (Duplicates::forbids)  // found here too, so that the ticket names the table's own extents
+  if constexpr (duplicates_policy::
+                    forbids)  // found here too, so that the ticket names the table's own extents
     repeats = report_repeats(call, label, plan);
-  const auto near_batch = near_values<Path>(call, values);
   kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
-                                       std::is_same_v<Duplicates, duplicates::last>};
-  // Rows that are encoded lie at their positions, wherever the values do.
-  const row_plan plan_of_positions = store.values.rows == nullptr ? plan : row_plan(store.base);
-  using which = std::conditional_t<Duplicates::combines, duplicates::first, Duplicates>;
-  const auto scatter_rows = [&](auto& array, const auto& rows) {
-    using path_policy = part_path<Path, Exec, typename traits_of<decltype(array)>::memory_space>;
-    scatter(call.exec(), array, plan_of_positions, rows, which{}, path_policy{}).drop();
-  };
+                                       std::is_same_v<duplicates_policy, duplicates::last>};
   const auto write = [&](const auto& rows) {
-    if constexpr (encodes_in_place<Path, Exec, Table>) {
+    if constexpr (encodes_in_place<path_policy, Exec, Table>) {
       deciding.table_rows = store.row_of;
       deciding.findings = store.checked ? store.report->findings : nullptr;
       deciding.repeats = repeats.findings;
       encode_in_place(call, label, table, rows, deciding);
     } else {
-      visit_encoded(call, label, table, rows, deciding, scatter_rows);
+      // Rows that are encoded lie at their positions, wherever the values do.
+      const row_plan plan_of_positions = store.values.rows == nullptr ? plan : row_plan(store.base);
+      using which = std::conditional_t<duplicates_policy::combines, duplicates::first, duplicates_policy>;
+      visit_encoded(
+          call, label, stored_rows(table), rows, deciding, [&](const auto& array, const auto& encoded) {
+            using part = part_path<path_policy, Exec, typename traits_of<decltype(array)>::memory_space>;
+            scatter(exec, array, plan_of_positions, encoded, which{}, part{}).drop();
+          });
     }
   };
-  if constexpr (Duplicates::combines) {
-    write(combined_values<Duplicates>(call, label, plan, near_batch));
-  } else {
-    deciding.value_rows = store.values.rows;
-    write(near_batch);
+  if (values.size() != 0) {
+    const auto near_batch = near_values<path_policy>(call, values);
+    if constexpr (duplicates_policy::combines) {
+      write(combined_values<duplicates_policy>(call, label, plan, near_batch));
+    } else {
+      deciding.value_rows = store.values.rows;
+      write(near_batch);
+    }
   }
+  return call.finish(numbers_of(table), plan.positions(), store.signed_indices);
 }
 
-/// Without sorting: the caller promised that no row is named twice.
-template <class Path, class Bounds, class Exec, class Table, class Indices, class Value, class ValueSpace>
-void scatter_quantized_unsorted(launch_context<Exec>& call, Table& table, const Indices& indices,
-                                const array_ref<Value, ValueSpace>& values) {
-  const auto label = label_of("scatter", Path::name);
-  const auto table_rows = static_cast<std::int64_t>(table.rows());
-  require_writable_parts<Path>(call, table);
-  const auto index_array = index_ref(indices);
-  const auto near_batch = near_values<Path>(call, values);
-  if constexpr (encodes_in_place<Path, Exec, Table>) {
-    const std::int64_t n = index_array.rows();
-    kernels::deciding_positions deciding{};
-    deciding.table_rows = listed(call, rows_for_kernels<Bounds>(call, index_array, table_rows), n).rows;
-    if constexpr (Bounds::reports) deciding.findings = call.report().findings;
-    encode_in_place(call, label, table, near_batch, deciding);
-  } else {
-    const auto rows = rows_to_write<Bounds>(call, index_array, table_rows);
-    visit_encoded(call, label, table, near_batch, {}, [&](auto& array, const auto& encoded) {
-      using path_policy = part_path<Path, Exec, typename traits_of<decltype(array)>::memory_space>;
-      scatter(call.exec(), array, rows, encoded, duplicates::assume_unique{}, bounds::skip{}, path_policy{})
-          .drop();
-    });
-  }
-}
-
-/// scatter by a plan, after its checks. `target`: the table, as checks and messages take it.
-template <class Chosen, class Exec, class Table, class Target, class Value, class ValueSpace>
-ticket scatter_numbers_by_plan(const Exec& exec, Table& table, const Target& target, const row_plan& plan,
-                               const array_ref<Value, ValueSpace>& source) {
-  using path_policy = typename Chosen::template get<path_category, path::automatic>;
-  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::last>;
-  launch_context<Exec> call(exec, "scatter");
-  refuse_capture_of_staging<path_policy, typename Table::memory_space, ValueSpace>(call);
-  call.use(plan.storage());
-  if (source.size() != 0)
-    scatter_quantized<path_policy, duplicates_policy>(call, table, plan, source);
-  else if constexpr (duplicates_policy::forbids)
-    report_repeats(call, label_of("scatter", path_policy::name), plan);
-  return call.finish(target, plan.positions(), plan.storage()->signed_indices);
-}
-
-/// The whole verb, but for the checks of its types. `target`: the table, as checks and messages take it.
-template <class Chosen, class Exec, class Table, class Target, class Indices, class Value, class ValueSpace>
-ticket scatter_numbers(const Exec& exec, Table& table, const Target& target, const Indices& indices,
-                       const array_ref<Value, ValueSpace>& source) {
+template <class Chosen, class Exec, class Table, class Named, class Value, class ValueSpace>
+ticket scatter_numbers(const Exec& exec, Table& table, const Named& named,
+                       const array_ref<Value, ValueSpace>& values) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::last>;
-  using space = typename Table::memory_space;
-  static_assert(
-      !in_any_order<duplicates_policy>,
-      "ferry: duplicates::sum_any_order adds to rows where they lie, which scatter_add and step do; scatter replaces rows, so it takes duplicates::sum.");
-  if constexpr (is_plan<Indices>) {
-    require_plan<Exec, Chosen>("scatter", indices, target);
-    require_shapes("scatter", target, indices.positions(), source);
-    return scatter_numbers_by_plan<Chosen>(exec, table, target, indices, source);
-  } else {
-    const auto index_array = index_ref(indices);
-    require_rank_one("scatter", index_array);
-    require_shapes("scatter", target, index_array.rows(), source);
-    require_a_row_to_clamp_to<bounds_policy>("scatter", target, index_array.rows());
-    if constexpr (duplicates_policy::needs_plan) {
-      return scatter_numbers_by_plan<Chosen>(
-          exec, table, target, plan_rows_of<bounds_policy>(exec, index_array, target.rows()), source);
+  const auto target = numbers_of(table);
+  if constexpr (is_plan<Named>) {
+    return scatter_numbers_by_plan<Chosen>(exec, table, named, values);
+  } else if constexpr (duplicates_policy::needs_plan) {
+    return scatter_numbers_by_plan<Chosen>(exec, table,
+                                           plan_rows_of<bounds_policy>(exec, named, target.rows()), values);
+  } else {  // without sorting: the caller promised that no row is named twice
+    launch_context<Exec> call(exec, "scatter");
+    refuse_capture_of_staging<path_policy, typename Table::memory_space, ValueSpace>(call);
+    const auto label = label_of("scatter", path_policy::name);
+    if (values.size() == 0) {
+      look_at_bounds<bounds_policy>(call, named, target.rows());
     } else {
-      launch_context<Exec> call(exec, "scatter");
-      refuse_capture_of_staging<path_policy, space, ValueSpace>(call);
-      if (source.size() != 0)
-        scatter_quantized_unsorted<path_policy, bounds_policy>(call, table, indices, source);
-      else
-        look_at_bounds<bounds_policy>(call, index_array, target.rows());
-      return call.finish(target, index_array.rows(),
-                         std::is_signed_v<std::remove_const_t<typename decltype(index_array)::value_type>>);
+      require_writable_parts<path_policy>(call, table);
+      const auto near_batch = near_values<path_policy>(call, values);
+      if constexpr (encodes_in_place<path_policy, Exec, Table>) {
+        kernels::deciding_positions deciding{};
+        deciding.table_rows =
+            list_of_rows(call, rows_for_kernels<bounds_policy>(call, named, target.rows()), named.rows())
+                .rows;
+        if constexpr (bounds_policy::reports) deciding.findings = call.report().findings;
+        encode_in_place(call, label, table, near_batch, deciding);
+      } else {
+        const auto rows = rows_to_write<bounds_policy>(call, named, target.rows());
+        visit_encoded(
+            call, label, stored_rows(table), near_batch, {}, [&](const auto& array, const auto& encoded) {
+              using part = part_path<path_policy, Exec, typename traits_of<decltype(array)>::memory_space>;
+              scatter(exec, array, rows, encoded, duplicates::assume_unique{}, bounds::skip{}, part{}).drop();
+            });
+      }
     }
+    return call.finish(target, named.rows(), has_signed_indices(named));
   }
 }
 

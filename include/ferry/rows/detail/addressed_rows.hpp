@@ -33,10 +33,7 @@ KOKKOS_FORCEINLINE_FUNCTION void shift_rows(T*& rows, std::int64_t bytes) {
 /// The counters of rows, if the step has any.
 template <class Schedule>
 KOKKOS_FORCEINLINE_FUNCTION void shift_counters(Schedule& schedule, std::int64_t bytes) {
-  if constexpr (Schedule::catches_up)
-    shift_rows(schedule.row_steps, bytes);
-  else if constexpr (Schedule::counts_rows)
-    shift_rows(schedule.counts, bytes);
+  if constexpr (Schedule::counts_rows) shift_rows(schedule.counts, bytes);
 }
 
 /// Moves the pointers of an operation or a kernel to the place of a row.
@@ -47,7 +44,9 @@ KOKKOS_FORCEINLINE_FUNCTION void address(Operation& operation, const Addresser& 
     shift_rows(pointer, number < 0 ? rows.table_shift(place) : rows.array_shift(number, place));
     ++number;
   });
-  if constexpr (requires { operation.schedule; })
+  if constexpr (requires { operation.operation.schedule; })
+    shift_counters(operation.operation.schedule, rows.counter_shift(place));
+  else if constexpr (requires { operation.schedule; })
     shift_counters(operation.schedule, rows.counter_shift(place));
 }
 
@@ -207,7 +206,7 @@ struct addressed_count {
     const auto place = rows.find(kernel.source, item);
     if (place.row < 0) return;
     Kernel moved = kernel;
-    if (rows.moves(place)) shift_counters(moved.schedule, rows.counter_shift(place));
+    if (rows.moves(place)) shift_counters(moved.operation.schedule, rows.counter_shift(place));
     moved(item);
   }
 };

@@ -30,8 +30,8 @@ namespace ferry::kernels {
 /// a loop of their own without a sum, which works on whole cache lines if the width allows it.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation>
 struct apply_rows {
-  static constexpr unsigned int most_threads = threads_of_rows<Operation>;  ///< of a block, see launch
-  static constexpr bool takes_runs = Tile::host;                            ///< see launch
+  static constexpr unsigned int most_threads = Operation::most_threads;  ///< of a block, see launch
+  static constexpr bool takes_runs = Tile::host;                         ///< see launch
   static constexpr unsigned int blocks_at_once = blocks_of_rows<Compute, Tile, Source, Operation>();
   static constexpr unsigned int block_rounds = rounds_of_rows<Source, Operation>(blocks_at_once);
 
@@ -208,16 +208,16 @@ struct apply_rows {
   template <bool Whole, int Bytes>
   [[gnu::always_inline]] void rows_by_plan(const shared& batch, std::int64_t begin, std::int64_t end,
                                            std::int64_t ahead) const {
-    using window = coming_rows<Duplicates, Source, Value>;
-    window coming;
+    using window = upcoming_rows<Duplicates, Source, Value>;
+    window upcoming;
     Compute combined[combined_columns];
-    for (std::int64_t i = begin; i < end && i < begin + ahead; ++i) coming.look_up(batch, i);
+    for (std::int64_t i = begin; i < end && i < begin + ahead; ++i) upcoming.look_up(batch, i);
     for (std::int64_t i = begin; i < end; ++i) {
-      if (i + ahead < end) coming.look_up(batch, i + ahead);
+      if (i + ahead < end) upcoming.look_up(batch, i + ahead);
       const std::int64_t slot = i & (window::most - 1);
-      const std::int64_t row = coming.row[slot];
+      const std::int64_t row = upcoming.row[slot];
       if (row < 0) continue;
-      const Value* const value = coming.value[slot];
+      const Value* const value = upcoming.value[slot];
       if constexpr (std::is_same_v<Value, Compute>) {
         // One loop for rows of one value and of several: two would cost a step most of its compile time.
         std::int64_t column = 0;

@@ -5,6 +5,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
@@ -25,71 +26,80 @@ namespace ferry::detail {
 
 /// The rows that a batch names, for kernels of the verb's execution space, or OnHost of the host. Reports bad
 /// indices. `read_once`: see indices_for_kernels.
-template <class Bounds, bool OnHost = false, class Exec, class Named>
-auto rows_for_kernels(launch_context<Exec>& call, const Named& named,
+template <class Bounds, bool OnHost = false, class Exec, class Batch>
+auto rows_for_kernels(launch_context<Exec>& call, const Batch& batch,
                       [[maybe_unused]] std::int64_t table_rows, [[maybe_unused]] bool read_once = false) {
-  if constexpr (is_plan<Named> && OnHost) {
-    return kernels::listed_rows{plan_array_for_host(call, named.storage()->row_of, named.positions())};
-  } else if constexpr (is_plan<Named>) {
-    return kernels::listed_rows{named.storage()->row_of};
+  if constexpr (is_every_row<Batch>) {
+    return kernels::consecutive_rows{};
+  } else if constexpr (is_plan<Batch> && OnHost) {
+    return kernels::listed_rows{plan_array_for_host(call, batch.storage()->row_of, batch.positions())};
+  } else if constexpr (is_plan<Batch>) {
+    return kernels::listed_rows{batch.storage()->row_of};
   } else {
-    using plain = std::remove_const_t<typename Named::value_type>;
+    using plain = std::remove_const_t<typename Batch::value_type>;
     report_writer report{};
     if constexpr (Bounds::reports) report = OnHost ? call.host_report() : call.report();
     if constexpr (OnHost)
-      return kernels::index_rows<plain, Bounds>{indices_for_host(call, named), table_rows, report};
+      return kernels::index_rows<plain, Bounds>{indices_for_host(call, batch), table_rows, report};
     else
-      return kernels::index_rows<plain, Bounds>{indices_for_kernels(call, named, nullptr, read_once),
+      return kernels::index_rows<plain, Bounds>{indices_for_kernels(call, batch, nullptr, read_once),
                                                 table_rows, report};
   }
 }
 
 /// The plan of a batch, null for one of indices.
-template <class Named>
-decltype(auto) plan_of([[maybe_unused]] const Named& named) {
-  if constexpr (is_plan<Named>)
-    return (named.storage());
+template <class Batch>
+decltype(auto) plan_of([[maybe_unused]] const Batch& batch) {
+  if constexpr (is_plan<Batch>)
+    return (batch.storage());
   else
     return std::shared_ptr<plan_storage>();
 }
 
 /// True if the numbers that name the rows have a sign; for errors.
-template <class Named>
-bool has_signed_indices([[maybe_unused]] const Named& named) {
-  if constexpr (is_plan<Named>)
-    return named.storage()->signed_indices;
+template <class Batch>
+bool has_signed_indices([[maybe_unused]] const Batch& batch) {
+  if constexpr (is_plan<Batch>)
+    return batch.storage()->signed_indices;
   else
-    return std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
+    return std::is_signed_v<std::remove_const_t<typename Batch::value_type>>;
 }
 
-/// rows[p] = the row of each index or -1, found by the host's threads. Findings go to the ticket. Next to a
+/// The rows of a batch, -1 for none, found by the host's threads. Findings go to the ticket. Next to a
 /// staging ring the worker pool finds them: threads of a host execution space may spin for milliseconds after
 /// a kernel, as OpenMP's do by default, and take the processors from the workers of the ring.
-template <class Bounds, class Exec, class Index, class Space>
-void resolve_on_host(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
-                     std::int64_t table_rows, std::int64_t* rows) {
-  using plain = std::remove_const_t<Index>;
-  const std::string& label = call.label("staged", "resolve");
-  const plain* at_host = indices_for_host(call, indices);
-  const kernels::index_rows<plain, Bounds> source{at_host, table_rows, call.host_report()};
-  const kernels::resolve_indices<plain, Bounds> resolve{source, rows, nullptr, nullptr};
-  if constexpr (is_host_exec<Exec>) {
-    launch(call.exec(), label, indices.rows(), resolve);
-    call.exec().fence(label);
+template <class Bounds, class Exec, class Batch>
+auto rows_for_host(launch_context<Exec>& call, const Batch& batch, [[maybe_unused]] std::int64_t table_rows) {
+  if constexpr (is_every_row<Batch>) {
+    return kernels::consecutive_rows{};
+  } else if constexpr (is_plan<Batch>) {
+    return kernels::listed_rows{plan_array_for_host(call, batch.storage()->row_of, batch.positions())};
   } else {
-    const tool_kernel reported(label);
-    parallel(indices.rows(), 8192, [&resolve](std::int64_t first, std::int64_t count) {
-      for (std::int64_t i = first; i < first + count; ++i) resolve(i);
-    });
+    using plain = std::remove_const_t<typename Batch::value_type>;
+    auto* const rows = call.template pinned<std::int64_t>(batch.rows());
+    const std::string& label = call.label("staged", "resolve");
+    const kernels::index_rows<plain, Bounds> source{indices_for_host(call, batch), table_rows,
+                                                    call.host_report()};
+    const kernels::resolve_indices<plain, Bounds> resolve{source, rows, nullptr, nullptr};
+    if constexpr (is_host_exec<Exec>) {
+      launch(call.exec(), label, batch.rows(), resolve);
+      call.exec().fence(label);
+    } else {
+      const tool_kernel reported(Kokkos::DefaultHostExecutionSpace(), label);
+      parallel(batch.rows(), 8192, [&resolve](std::int64_t first, std::int64_t count) {
+        for (std::int64_t i = first; i < first + count; ++i) resolve(i);
+      });
+    }
+    return kernels::listed_rows{rows};
   }
 }
 
-/// For rows without elements: nothing moves, but bad indices are still found.
-template <class Bounds, class Exec, class Index, class Space>
-void look_at_bounds(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
-                    std::int64_t table_rows) {
-  using plain = std::remove_const_t<Index>;
-  if constexpr (Bounds::reports) {
+/// For rows without elements: nothing moves, but bad indices are still found; a plan has found its own.
+template <class Bounds, class Exec, class Batch>
+void look_at_bounds([[maybe_unused]] launch_context<Exec>& call, [[maybe_unused]] const Batch& indices,
+                    [[maybe_unused]] std::int64_t table_rows) {
+  if constexpr (Bounds::reports && !is_plan<Batch> && !is_every_row<Batch>) {
+    using plain = std::remove_const_t<typename Batch::value_type>;
     if (indices.rows() == 0) return;
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, indices), table_rows,
                                                     call.report()};

@@ -59,4 +59,18 @@ path_kind choose_path([[maybe_unused]] const Exec& exec,
   }
 }
 
+/// act(path) for the path of `Paths` that a call takes. Always inlined: a backtrace has one call less.
+template <path_set Paths, class Act>
+[[gnu::always_inline]] inline ticket on_path(path_kind best, const Act& act) {
+  if constexpr (Paths.contains(path_kind::ordered))
+    if (best == path_kind::ordered) return act(path::ordered{});
+  if constexpr (Paths.contains(path_kind::staged))
+    if (best == path_kind::staged) return act(path::staged{});
+  if constexpr (Paths.contains(path_kind::cooperative))
+    if (best == path_kind::cooperative) return act(path::cooperative{});
+  if constexpr (Paths.contains(path_kind::direct))
+    if (best == path_kind::direct) return act(path::direct{});
+  return {};  // not reached: the path is one of these
+}
+
 }  // namespace ferry::detail

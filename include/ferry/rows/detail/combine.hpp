@@ -170,7 +170,7 @@ struct combine_values {
 
 /// A window of upcoming rows: they are looked up and prefetched while earlier rows are processed.
 template <class Duplicates, class Source, class Value>
-struct coming_rows {
+struct upcoming_rows {
   static constexpr std::int64_t most = look_ahead::lines_ahead;
   static_assert((most & (most - 1)) == 0);
   std::int64_t row[most];

@@ -59,10 +59,10 @@ struct copy_box {
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> offsets(std::int64_t position, int end) const;
 
   void append(std::int64_t extent, std::int64_t target_stride, std::int64_t source_stride) {
-    const auto place = static_cast<std::size_t>(rank++);
-    extents[place] = extent;
-    target[place] = target_stride;
-    source[place] = source_stride;
+    const auto d = static_cast<std::size_t>(rank++);
+    extents[d] = extent;
+    target[d] = target_stride;
+    source[d] = source_stride;
   }
 
  private:
@@ -89,13 +89,13 @@ class box_items {
   /// its offsets on both sides and among the items' elements.
   template <class Visit>
   void visit(std::int64_t first, std::int64_t count, const Visit& visit) const {
-    const auto place = static_cast<std::size_t>(split_);
+    const auto dimension = static_cast<std::size_t>(split_);
     std::int64_t packed = 0;
     while (count > 0) {
-      const std::int64_t run = std::min(count, box_.extents[place] - first % box_.extents[place]);
+      const std::int64_t run = std::min(count, box_.extents[dimension] - first % box_.extents[dimension]);
       copy_box part;
-      part.append(run, box_.target[place], box_.source[place]);
-      for (std::size_t d = place + 1; d <= box_.last(); ++d)
+      part.append(run, box_.target[dimension], box_.source[dimension]);
+      for (std::size_t d = dimension + 1; d <= box_.last(); ++d)
         part.append(box_.extents[d], box_.target[d], box_.source[d]);
       const auto [target, source] = box_.offsets(first, split_ + 1);
       visit(part, target, source, packed);
@@ -164,9 +164,9 @@ template <class Exec, class T>
 void transfer_box(const Exec& exec, const char* label, T* target, const T* source, const copy_box& box) {
   box_transfers parts(box, sizeof(T));
   for (std::int64_t i = 0; i < parts.count; ++i) {
-    const auto [target_place, source_place] = box.offsets(i, parts.outer);
-    parts.block.target = target + target_place;
-    parts.block.source = source + source_place;
+    const auto [target_offset, source_offset] = box.offsets(i, parts.outer);
+    parts.block.target = target + target_offset;
+    parts.block.source = source + source_offset;
     execution_backend<Exec>::copy_pitched_async(exec, label, parts.block);
   }
 }

@@ -45,14 +45,6 @@ struct convert_elements {
   }
 };
 
-/// Copies a contiguous block in 16-byte units by a kernel, for memory on which DMA is slow.
-template <class Unit>
-struct copy_units {
-  Unit* target;
-  const Unit* source;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { target[i] = source[i]; }
-};
-
 /// Row-major position in a box -> offsets on both sides.
 struct box_places {
   static constexpr int most = max_rank + 1;
@@ -72,18 +64,18 @@ struct box_places {
       source[rank++] = box.source[d];
     }
   }
-  KOKKOS_FUNCTION void operator()(std::int64_t position, std::int64_t& target_place,
-                                  std::int64_t& source_place) const {
+  KOKKOS_FUNCTION void operator()(std::int64_t position, std::int64_t& target_offset,
+                                  std::int64_t& source_offset) const {
     for (int d = rank - 1; d > 0; --d) {
       const std::int64_t outer = extents[d].quotient(position);
       const std::int64_t index = position - outer * extents[d].divisor();
-      target_place += index * target[d];
-      source_place += index * source[d];
+      target_offset += index * target[d];
+      source_offset += index * source[d];
       position = outer;
     }
     // Without dimensions both strides are 0.
-    target_place += position * target[0];
-    source_place += position * source[0];
+    target_offset += position * target[0];
+    source_offset += position * source[0];
   }
 };
 
@@ -95,9 +87,9 @@ struct copy_strided {
   box_places places;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    std::int64_t target_place = 0, source_place = 0;
-    places(i, target_place, source_place);
-    target[target_place] = convert<To>(source[source_place]);
+    std::int64_t target_offset = 0, source_offset = 0;
+    places(i, target_offset, source_offset);
+    target[target_offset] = convert<To>(source[source_offset]);
   }
 };
 
@@ -127,18 +119,18 @@ struct transpose_tiles {
     const std::int64_t a = ((tile - rest * tiles_a.divisor()) * along_a + lane % along_a) * edge;
     const std::int64_t b = ((rest - outer_position * tiles_b.divisor()) * along_b + lane / along_a) * edge;
     if (a >= size_a || b >= size_b) return;
-    std::int64_t target_place = a * target_a + b * target_b, source_place = a * source_a + b * source_b;
-    outer(outer_position, target_place, source_place);
+    std::int64_t target_offset = a * target_a + b * target_b, source_offset = a * source_a + b * source_b;
+    outer(outer_position, target_offset, source_offset);
     if (size_a - a < edge || size_b - b < edge) {
       for (std::int64_t u = 0; u < edge && a + u < size_a; ++u)
         for (std::int64_t v = 0; v < edge && b + v < size_b; ++v)
-          target[target_place + u * target_a + v * target_b] =
-              convert<To>(source[source_place + u * source_a + v * source_b]);
+          target[target_offset + u * target_a + v * target_b] =
+              convert<To>(source[source_offset + u * source_a + v * source_b]);
       return;
     }
     To block[edge][edge];
     for (int v = 0; v < edge; ++v) {
-      const From* const row = source + source_place + v * source_b;
+      const From* const row = source + source_offset + v * source_b;
       if (packed_loads) {
         const auto whole = *reinterpret_cast<const packet<From, edge>*>(row);
         for (int u = 0; u < edge; ++u) block[u][v] = convert<To>(whole.value[u]);
@@ -147,7 +139,7 @@ struct transpose_tiles {
       }
     }
     for (int u = 0; u < edge; ++u) {
-      To* const row = target + target_place + u * target_a;
+      To* const row = target + target_offset + u * target_a;
       if (packed_stores) {
         packet<To, edge> whole;
         for (int v = 0; v < edge; ++v) whole.value[v] = block[u][v];
@@ -186,24 +178,24 @@ struct copy_rows {
     std::int64_t part = item % per_row;
     detail::copy_box::numbers index{};
     std::int64_t row = item / per_row;
-    auto [target_place, source_place] = box.offsets(row, box.rank - 1);
+    auto [target_offset, source_offset] = box.offsets(row, box.rank - 1);
     for (std::size_t d = last; d-- > 0;) {
       index[d] = row % box.extents[d];
       row /= box.extents[d];
     }
     while (item < end) {
       const std::int64_t first = part * block;
-      copy_row(target + target_place + first * box.target[last],
-               source + source_place + first * box.source[last], std::min(block, box.inner() - first));
+      copy_row(target + target_offset + first * box.target[last],
+               source + source_offset + first * box.source[last], std::min(block, box.inner() - first));
       ++item;
       if (++part < per_row) continue;
       part = 0;
       for (std::size_t d = last; d-- > 0;) {
-        target_place += box.target[d];
-        source_place += box.source[d];
+        target_offset += box.target[d];
+        source_offset += box.source[d];
         if (++index[d] < box.extents[d]) break;
-        target_place -= box.extents[d] * box.target[d];
-        source_place -= box.extents[d] * box.source[d];
+        target_offset -= box.extents[d] * box.target[d];
+        source_offset -= box.extents[d] * box.source[d];
         index[d] = 0;
       }
     }
@@ -255,16 +247,16 @@ struct transpose_blocks {
   void operator()(std::int64_t tile) const {
     const std::int64_t a = tile % tiles_a * edge;
     const std::int64_t b = tile / tiles_a % tiles_b * edge;
-    std::int64_t target_place = a * target_a + b * target_b, source_place = a * source_a + b * source_b;
-    outer(tile / tiles_a / tiles_b, target_place, source_place);
+    std::int64_t target_offset = a * target_a + b * target_b, source_offset = a * source_a + b * source_b;
+    outer(tile / tiles_a / tiles_b, target_offset, source_offset);
     const std::int64_t in_a = std::min(edge, size_a - a), in_b = std::min(edge, size_b - b);
     From block[edge][edge + 1];
     for (std::int64_t v = 0; v < in_b; ++v)
       for (std::int64_t u = 0; u < in_a; ++u)
-        block[v][u] = source[source_place + v * source_b + u * source_a];
+        block[v][u] = source[source_offset + v * source_b + u * source_a];
     for (std::int64_t u = 0; u < in_a; ++u)
       for (std::int64_t v = 0; v < in_b; ++v)
-        target[target_place + u * target_a + v * target_b] = convert<To>(block[v][u]);
+        target[target_offset + u * target_a + v * target_b] = convert<To>(block[v][u]);
   }
 };
 

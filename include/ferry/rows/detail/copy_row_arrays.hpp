@@ -17,7 +17,6 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/findings.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -52,22 +51,9 @@ struct row_copy_policies {
   static constexpr bool names_bounds = asked::template names<bounds_category>;
   static constexpr bool names_source_bounds = names_bounds || asked::template names<source_bounds_category>;
   static constexpr bool names_target_bounds = names_bounds || asked::template names<target_bounds_category>;
-  template <class List>
-  struct facts;
-  template <class... Qs>
-  struct facts<policies<Qs...>> {
-    static constexpr bool all_known =
-        (is_one_of<Qs, path_category, bounds_category, source_bounds_category, target_bounds_category,
-                   duplicates_category, occupancy_category, overlap_category>() &&
-         ...);
-  };
-  static constexpr bool all_known = facts<typename asked::list>::all_known;
-  static constexpr bool at_most_one =
-      asked::template at_most_one<path_category> && asked::template at_most_one<bounds_category> &&
-      asked::template at_most_one<source_bounds_category> &&
-      asked::template at_most_one<target_bounds_category> &&
-      asked::template at_most_one<duplicates_category> && asked::template at_most_one<occupancy_category> &&
-      asked::template at_most_one<overlap_category>;
+  using checks = typename asked::template takes<path_category, bounds_category, source_bounds_category,
+                                                target_bounds_category, duplicates_category,
+                                                occupancy_category, overlap_category>;
 };
 
 /// Tables of one side, without their types.
@@ -244,7 +230,7 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
     return arrays.targets.size() * static_cast<std::size_t>(count * table.width()) * sizeof(table.data[0]);
   };
   copy_meter meter(source.label.view(), target.label.view(), (bytes_of(first) + ... + bytes_of(rest)));
-  auto notes = std::make_shared<table_notes>();
+  auto notes = std::make_shared<table_descriptions>();
   notes->tables = {target.note(), source.note()};
   call.name_tables(std::move(notes));
   const auto touch = [&](const auto& arrays) {

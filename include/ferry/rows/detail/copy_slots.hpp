@@ -7,8 +7,7 @@
 #include <ferry/rows/copy_progress.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/work_queue.hpp>
-#include <ferry/runtime/detail/worker_team.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 
 #include <Kokkos_Core.hpp>
 

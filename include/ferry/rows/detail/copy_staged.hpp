@@ -7,8 +7,6 @@
 #include <ferry/rows/detail/copy_slots.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/rows/detail/serve_ring.hpp>
-#include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -16,7 +14,6 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -63,20 +60,13 @@ void launch_box_on_host(const Exec& exec, const std::string& label, To* target, 
 template <class Exec, class To, class From>
 void launch_box_on_device(const Exec& exec, const std::string& label, To* target, const From* source,
                           const copy_box& box) {
-  if (box.is_one_run()) {
-    const std::int64_t count = box.inner();
-    if constexpr (std::is_same_v<To, From>) {
-      launch(exec, label, count, kernels::copy_units<To>{target, source});
-      return;
-    } else {
-      using tile = kernels::packed_tile;
-      if (is_aligned(target, tile::elements * sizeof(To)) &&
-          is_aligned(source, tile::elements * sizeof(From))) {
-        using kernel = kernels::convert_elements<To, From, tile>;
-        launch(exec, label, (count + kernel::elements - 1) / kernel::elements, kernel{target, source, count});
-        return;
-      }
-    }
+  if constexpr (!std::is_same_v<To, From>) {
+    using tile = kernels::packed_tile;
+    using kernel = kernels::convert_elements<To, From, tile>;
+    if (box.is_one_run() && is_aligned(target, tile::elements * sizeof(To)) &&
+        is_aligned(source, tile::elements * sizeof(From)))
+      return launch(exec, label, (box.inner() + kernel::elements - 1) / kernel::elements,
+                    kernel{target, source, box.inner()});
   }
   const std::size_t b = box.last(), a = transposed_dimension(box);
   if (a == b) {
@@ -123,123 +113,82 @@ void launch_box(const Exec& exec, const std::string& label, To* target, const Fr
   }
 }
 
-/// Reports the progress of a ring. Its workers are many, but the observer's thread is one of them, and the
-/// only one that is watched.
-class ring_meter {
- public:
-  explicit ring_meter(copy_meter& meter) : meter_(meter) {}
-  void add(std::size_t bytes) {
-    const std::size_t now = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (copy_progress::is_watched()) meter_.advance(now);
-  }
-
- private:
-  copy_meter& meter_;
-  std::atomic<std::size_t> bytes_{0};
-};
-
-/// How elements of one type travel through the staging ring: as units that types of one size share.
-template <class T>
-using ring_unit = std::conditional_t<sizeof(unit_of<T>) == sizeof(T), unit_of<T>, kernels::whole_element<T>>;
-
-/// Elements of an item of the staging ring, at most: a few items fit one slot.
-template <class Exec, class T>
-std::int64_t ring_item(const Exec& exec) {
-  return std::max<std::int64_t>(
-      1, execution_backend<Exec>::tuning(exec).ring_slot_bytes / 8 / static_cast<std::int64_t>(sizeof(T)));
-}
-
 /// Between memory of a host and of a device: host threads pack pieces of the box into slots, in the order of
 /// the device's side, or unpack them. On the way to the device they convert. Transfers take slots to or from
-/// long rows on the device, at any distance; the ring's kernel takes them to or from other places, and
-/// converts elements that come from there.
+/// long rows on the device, at any distance. Kernels take them to or from other places, over the link, and
+/// convert elements that come from there.
 template <bool ToDevice, class Exec, class From, class To>
-void copy_over_link(launch_context<Exec>& call, const std::string& label, const From* source, To* target,
-                    const copy_box& layout, const slot_tuning& how, copy_meter& meter) {
+void copy_over_link(launch_context<Exec>& call, const From* source, To* target, const copy_box& layout,
+                    const slot_tuning& how, copy_meter& meter) {
   using side = copy_box::side;
-  using backend = execution_backend<Exec>;
   using slot_bytes = std::conditional_t<ToDevice, std::byte, const std::byte>;
   using slot_element = std::conditional_t<ToDevice, To, const To>;
   constexpr side near_side = ToDevice ? side::source : side::target;
   constexpr side device_side = ToDevice ? side::target : side::source;
   constexpr auto element = static_cast<std::int64_t>(sizeof(To));
-  constexpr bool moves = std::is_same_v<From, To>;
+  constexpr bool moves_on_device = ToDevice || std::is_same_v<From, To>;
+  const std::string& label = call.label("staged");
   const copy_box box = layout.ordered(device_side);
   const copy_box device_box = box.packed(near_side).ordered(device_side);
-  const auto move_by_host = [&](const auto& host, const box_items& items, slot_bytes* slot,
-                                std::int64_t first, std::int64_t count, bool past_caches) {
+  const bool transfers = moves_on_device && suits_transfer(call.exec(), device_box, sizeof(To));
+  slot_tuning tuning = how;
+  if (!transfers) {  // the calling thread launches all kernels
+    tuning.slot_bytes *= 4;
+    tuning.workers = 1;
+  }
+  const box_items items(box, std::max<std::int64_t>(1, tuning.slot_bytes / element));
+  const auto move_near = [&](const auto& host, slot_bytes* slot, std::int64_t first, std::int64_t count,
+                             bool past_caches) {
     auto* const elements = reinterpret_cast<slot_element*>(slot);
-    items.visit(
-        first, count,
-        [&](const copy_box& part, std::int64_t target_place, std::int64_t source_place, std::int64_t packed) {
-          if constexpr (ToDevice)
-            launch_box(host, label, elements + packed, source + source_place, part.packed(device_side),
-                       past_caches);
-          else
-            launch_box(host, label, target + target_place, elements + packed, part.packed(device_side),
-                       past_caches);
-        });
+    items.visit(first, count,
+                [&](const copy_box& part, std::int64_t target_offset, std::int64_t source_offset,
+                    std::int64_t packed) {
+                  if constexpr (ToDevice)
+                    launch_box(host, label, elements + packed, source + source_offset,
+                               part.packed(device_side), past_caches);
+                  else
+                    launch_box(host, label, target + target_offset, elements + packed,
+                               part.packed(device_side), past_caches);
+                });
   };
-  if constexpr (ToDevice || moves) {
-    if (suits_transfer(call.exec(), device_box, sizeof(To))) {
-      const box_items items(box, how.slot_bytes / element);
-      const auto transfer_part = [&](std::byte* slot, std::int64_t offset, std::int64_t packed,
-                                     const copy_box& part) {
-        if constexpr (ToDevice)
-          transfer_box(call.exec(), label.c_str(), target + offset,
-                       reinterpret_cast<const To*>(slot) + packed, part);
-        else
-          transfer_box(call.exec(), label.c_str(), reinterpret_cast<To*>(slot) + packed, source + offset,
-                       part);
-      };
-      const auto move_by_transfer = [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-        if (device_box.is_one_run()) {
-          copy_box run;
-          run.append(count * items.item(), 1, 1);
-          return transfer_part(slot, first * items.item(), 0, run);
-        }
-        items.visit(first, count,
-                    [&](const copy_box& part, std::int64_t target_place, std::int64_t source_place,
-                        std::int64_t packed) {
-                      transfer_part(slot, ToDevice ? target_place : source_place, packed,
-                                    part.packed(near_side).ordered(device_side));
-                    });
-      };
-      const bool past_caches = ToDevice ? how.fills_past_caches : how.drains_past_caches;
-      const auto pack = [&](slot_bytes* slot, std::int64_t first, std::int64_t count) {
-        move_by_host(caller_thread{}, items, slot, first, count, past_caches);
-      };
-      copy_slots<Exec> slots(call, label, items.count(), items.item() * element, how, meter);
-      if constexpr (ToDevice)
-        slots.to_device(pack, move_by_transfer);
-      else
-        slots.from_device(move_by_transfer, pack);
-      return;
+  const auto pack = [&](slot_bytes* slot, std::int64_t first, std::int64_t count) {
+    if (transfers)
+      return move_near(caller_thread{}, slot, first, count,
+                       ToDevice ? how.fills_past_caches : how.drains_past_caches);
+    const auto host = host_side(call.exec());
+    move_near(host, slot, first, count, false);
+    host.fence(label);
+  };
+  const auto move_part = [&](To* slot, std::int64_t offset, const copy_box& part) {
+    if constexpr (ToDevice) {
+      const auto* const elements = static_cast<const To*>(slot);
+      if (transfers) return transfer_box(call.exec(), label.c_str(), target + offset, elements, part);
+      launch_box(call.exec(), label, target + offset, elements, part);
+    } else {
+      if constexpr (moves_on_device)
+        if (transfers) return transfer_box(call.exec(), label.c_str(), slot, source + offset, part);
+      launch_box(call.exec(), label, slot, source + offset, part);
     }
-  }
-  using moved = std::conditional_t<moves, ring_unit<To>, To>;
-  const box_items items(box, ring_item<Exec, To>(call.exec()));
-  const kernels::box_places places(device_box);
-  ring_meter progress(meter);
-  ring<Exec> slots(call, call.exec(), label, items.count(), items.item() * element,
-                   backend::tuning(call.exec()).staging_workers);
-  const auto pack = [&](const auto& host, slot_bytes* slot, std::int64_t first, std::int64_t count) {
-    move_by_host(host, items, slot, first, count, false);
-    progress.add(static_cast<std::size_t>(count * items.item() * element));
-    return false;
   };
-  if constexpr (ToDevice) {
-    slots.to_device(
-        kernels::elements_from_slot<Exec, moved, kernels::box_places>{reinterpret_cast<moved*>(target),
-                                                                      places, items.item()},
-        all_by_ring{}, pack);
-  } else {
-    using unit = std::conditional_t<moves, moved, From>;
-    slots.from_device(
-        kernels::elements_to_slot<moved, unit, kernels::box_places>{reinterpret_cast<const unit*>(source),
-                                                                    places, items.item()},
-        all_by_ring{}, pack);
-  }
+  const auto move_far = [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+    auto* const elements = reinterpret_cast<To*>(slot);
+    if (device_box.is_one_run()) {
+      copy_box run;
+      run.append(count * items.item(), 1, 1);
+      return move_part(elements, first * items.item(), run);
+    }
+    items.visit(first, count,
+                [&](const copy_box& part, std::int64_t target_offset, std::int64_t source_offset,
+                    std::int64_t packed) {
+                  move_part(elements + packed, ToDevice ? target_offset : source_offset,
+                            part.packed(near_side).ordered(device_side));
+                });
+  };
+  copy_slots<Exec> slots(call, label, items.count(), items.item() * element, tuning, meter);
+  if constexpr (ToDevice)
+    slots.to_device(pack, move_far);
+  else
+    slots.from_device(move_far, pack);
 }
 
 /// Copies by host threads, which exchange page-locked slots with the device if one side lies there. A copy
@@ -248,16 +197,16 @@ template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_staged(launch_context<Exec>& call, const array_ref<From, FromSpace>& source,
                  const array_ref<To, ToSpace>& target, const slot_tuning& how, copy_meter& meter) {
   using plain = std::remove_const_t<From>;
-  const std::string& label = call.label("staged");
   const copy_box box = box_of(source, target);
   if constexpr (FromSpace::is_host_accessible && ToSpace::is_host_accessible) {
+    const std::string& label = call.label("staged");
     const auto host = host_side(call.exec());
     launch_box<std::remove_const_t<decltype(host)>, To, plain>(host, label, target.data, source.data, box);
     host.fence(label);
   } else if constexpr (FromSpace::is_host_accessible) {
-    copy_over_link<true, Exec, plain, To>(call, label, source.data, target.data, box, how, meter);
+    copy_over_link<true, Exec, plain, To>(call, source.data, target.data, box, how, meter);
   } else {
-    copy_over_link<false, Exec, plain, To>(call, label, source.data, target.data, box, how, meter);
+    copy_over_link<false, Exec, plain, To>(call, source.data, target.data, box, how, meter);
   }
 }
 

@@ -29,7 +29,7 @@ struct segment_heads {
 };
 
 /// Item p is position p, which gets the row of its segment's first position, unless it is that position.
-struct other_places {
+struct repeated_positions {
   segment_heads heads;
   const std::int64_t* inverse = nullptr;
 
@@ -81,7 +81,7 @@ struct gather_rows {
 /// gather_rows with two items per thread: both loads are issued before the first store, which gains about 6 %
 /// of the rate inside the device (H200). For launches that cover all items at once.
 ///
-/// Device mapping: as gather_rows, with `pairs(items, step)` in place of the items. A thread's items are
+/// Device mapping: as gather_rows, with `pairs(items, step)` instead of the items. A thread's items are
 /// `step` apart: 1, or more for rows so short that neighbouring threads should take neighbouring rows.
 template <class Unit, class Source>
 struct gather_row_pairs {
@@ -123,20 +123,20 @@ struct gather_row_pairs {
     const std::int64_t column = i - pair * width.divisor();
     const std::int64_t lane = pair & (step - 1);
     const std::int64_t first = 2 * (pair - lane) + lane;
-    std::int64_t row[2], place[2];
+    std::int64_t row[2], offset[2];
     Any unit[2];
     for (int k = 0; k < 2; ++k) {
       const std::int64_t item = first + k * step;
       row[k] = item < items ? source.row(item, column == 0) : -1;
     }
     for (int k = 0; k < 2; ++k) {
-      place[k] = -1;
+      offset[k] = -1;
       if (row[k] < 0) continue;
       unit[k] = static_cast<const Any*>(table)[row[k] * table_stride + column];
-      place[k] = source.position(first + k * step) * out_stride + column;
+      offset[k] = source.position(first + k * step) * out_stride + column;
     }
     for (int k = 0; k < 2; ++k)
-      if (place[k] >= 0) static_cast<Any*>(out)[place[k]] = unit[k];
+      if (offset[k] >= 0) static_cast<Any*>(out)[offset[k]] = unit[k];
   }
 };
 

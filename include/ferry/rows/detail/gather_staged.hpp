@@ -9,18 +9,18 @@
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
-#include <ferry/runtime/detail/transfer_batch.hpp>
-#include <ferry/runtime/detail/work_queue.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <mutex>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 namespace ferry::detail {
 
@@ -168,98 +168,51 @@ void gather_staged(launch_context<Exec>& call, const array_ref<T, TableSpace>& t
 inline constexpr const char* cooperative_needs_the_host =
     "but path::cooperative needs the host's threads each time that it runs";
 
-/// The device's teams and the host's workers of path::cooperative share a list of items by these words in
-/// page-locked memory of the launch context.
-template <class Exec>
-class split_cursor {
- public:
-  split_cursor(launch_context<Exec>& call, std::int64_t items, std::int64_t item_bytes)
-      : teams_(execution_backend<Exec>::tuning(call.exec()).ordered_teams), end_(call.event_to_record()) {
-    const std::int64_t least_bytes = execution_backend<Exec>::tuning(call.exec()).split_chunk_bytes;
-    const std::int64_t bytes = std::clamp(chunk_rows * item_bytes, least_bytes, 4 * least_bytes);
-    // Even a small batch gives every team a few chunks, so that the two ends can meet between chunks.
-    chunk_ =
-        std::clamp<std::int64_t>(items / (std::int64_t{4} * teams_), 1,
-                                 std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, item_bytes)));
-    limit_ = call.template pinned<std::int64_t>(1);
-    progress_ = call.template pinned<std::int64_t>(teams_);
-    *limit_ = items;
-    std::fill_n(progress_, teams_, 0);
-  }
+/// path::cooperative: the device's teams take the items of a list from the front, and host threads take them
+/// from the back. launch_teams(order) enqueues the kernel of the teams; serve(slots, queue, rows_from) moves
+/// the other items through the ring, and rows_from(first) are the rows of items [first, ...) in host memory.
+/// Returns the number of items that the teams take.
+template <class Exec, class Row, class LaunchTeams, class Serve>
+std::int64_t share_rows(launch_context<Exec>& call, const std::string& label,
+                        const std::pair<const Row*, std::int64_t>& sorted, std::int64_t item_bytes,
+                        const LaunchTeams& launch_teams, const Serve& serve) {
+  using backend = execution_backend<Exec>;
+  const auto& tuning = backend::tuning(call.exec());
+  const auto [rows, items] = sorted;
+  // All memory comes first, so that no allocation can fail after the device has begun.
+  const Exec& side = call.side_stream();
+  ring<Exec> slots(call, side, label, items, item_bytes, tuning.cooperative_workers);
+  auto* const limit = call.template pinned<std::int64_t>(1);
+  auto* const progress = call.template pinned<std::int64_t>(tuning.ordered_teams);
+  auto* const arrived = call.template pinned<std::int64_t>(1);
+  auto* const near_rows = call.template pinned<Row>(items);
+  const auto arrival = call.event_to_record(), end = call.event_to_record();
+  *limit = items;
+  *arrived = 0;
+  std::fill_n(progress, tuning.ordered_teams, 0);
+  // Even a small batch gives every team a few chunks, so that the two ends can meet between chunks.
+  constexpr std::int64_t chunk_rows = 256;
+  const std::int64_t bytes =
+      std::clamp(chunk_rows * item_bytes, tuning.split_chunk_bytes, 4 * tuning.split_chunk_bytes);
+  const std::int64_t chunk =
+      std::clamp<std::int64_t>(items / (std::int64_t{4} * tuning.ordered_teams), 1,
+                               std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, item_bytes)));
+  // The side stream may then write to the call's buffers and read the results of the call's kernels.
+  if (const auto now = call.mark(); now != nullptr) backend::wait_for(side, *now);
+  launch_teams(schedule::team_chunks{nullptr, chunk, {progress, limit}});
 
-  /// Items that the device's teams take; final once the workers have taken theirs.
-  [[nodiscard]] std::int64_t left_to_device() const { return *limit_; }
-  /// Items per chunk of a team.
-  [[nodiscard]] std::int64_t chunk() const { return chunk_; }
-  [[nodiscard]] kernels::split_state for_device() const { return {progress_, limit_}; }
-  [[nodiscard]] split_queue for_host(std::int64_t piece) const {
-    return {limit_, progress_, teams_, teams_ * chunk_, piece};
-  }
-  /// Orders the side stream after the work that the call's own instance has enqueued so far. The side stream
-  /// may then write to the call's buffers and read the results of the call's kernels.
-  void after(launch_context<Exec>& call) const {
-    if (const auto now = call.mark(); now != nullptr)
-      execution_backend<Exec>::wait_for(call.side_stream(), *now);
-  }
-  /// Orders the call's own instance after the side stream.
-  void join(launch_context<Exec>& call) const {
-    execution_backend<Exec>::record_at(call.side_stream(), *end_);
-    execution_backend<Exec>::wait_for(call.exec(), *end_);
-  }
-
- private:
-  static constexpr std::int64_t chunk_rows = 256;
-
-  int teams_;
-  std::int64_t chunk_ = 1;
-  std::int64_t* limit_ = nullptr;
-  std::int64_t* progress_ = nullptr;
-  std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of the side stream's work
-};
-
-/// Copies a list of rows to the host, its last part first, because the host's workers begin there.
-template <class Exec, class Row>
-class list_from_back {
- public:
-  /// Takes all memory, so that no allocation can fail after the device has begun.
-  list_from_back(launch_context<Exec>& call, std::int64_t count)
-      : rows_(call.template pinned<Row>(count)),
-        count_(count),
-        split_(count - std::min(count, first_part)),
-        words_(call.template pinned<std::int64_t>(2)),
-        arrival_(call.event_to_record()) {
-    words_[0] = words_[1] = 0;
-  }
-
-  void bring(launch_context<Exec>& call, const Row* sorted) {
-    bring(call, sorted, split_, count_, words_);
-    bring(call, sorted, 0, split_, words_ + 1);
-    execution_backend<Exec>::record_at(call.side_stream(), *arrival_);
-  }
-
-  /// Items [first, ...) of the list. Blocks until they have arrived, which the device signals by a word:
-  /// querying the device may block, see ring_progress.
-  const Row* await_rows(std::int64_t first, ring<Exec>& slots) {
-    slots.await(words_[first >= split_ ? 0 : 1], arrival_.get());
-    return rows_ + first;
-  }
-
- private:
-  static constexpr std::int64_t first_part = 1 << 15;
-
-  void bring(launch_context<Exec>& call, const Row* sorted, std::int64_t begin, std::int64_t end,
-             std::int64_t* word) {
-    transfer(call.side_stream(), "ferry::indices", rows_ + begin, pinned_space::name, sorted + begin,
-             device_space::name, (end - begin) * static_cast<std::int64_t>(sizeof(Row)));
-    execution_backend<Exec>::launch_blocks(call.side_stream(), "ferry::indices", 1, 1,
-                                           kernels::raise_word<Exec>{word});
-  }
-
-  Row* rows_;
-  std::int64_t count_;
-  std::int64_t split_;
-  std::int64_t* words_;  ///< each is not 0 once its part has arrived: the last part, the first part
-  std::shared_ptr<typename execution_backend<Exec>::native_event> arrival_;
-};
+  transfer(side, "ferry::indices", near_rows, pinned_space::name, rows, device_space::name,
+           items * static_cast<std::int64_t>(sizeof(Row)));
+  backend::launch_blocks(side, "ferry::indices", 1, 1, kernels::raise_word<Exec>{arrived});
+  backend::record_at(side, *arrival);
+  split_queue queue(limit, progress, tuning.ordered_teams, tuning.ordered_teams * chunk, slots.per_slot());
+  serve(slots, queue, [&](std::int64_t first) -> const Row* {
+    slots.await(*arrived, arrival.get());  // a word: querying the device may block, see ring_progress
+    return near_rows + first;
+  });
+  backend::record_at(side, *end);
+  backend::wait_for(call.exec(), *end);
+  return *limit;
+}
 
 }  // namespace ferry::detail

@@ -2,14 +2,16 @@
 #pragma once
 
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/apply_rows.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -46,8 +48,41 @@
 ///                                    the job that writes combined values into such a buffer
 ///   replaces_by<Value>               whether a row becomes a copy of its value, bit by bit
 ///   for_each_array(check)            calls check(array) for every array that the job touches
-///   writes_scratch                   of a job that writes to scratch memory alone; else absent
+///   writes_scratch                   whether it writes to scratch memory alone; may be absent
 namespace ferry::detail {
+
+/// The operands of a verb that writes rows.
+template <class Exec, class Access, class Job, class Batch, class Values>
+struct row_update {
+  using exec_type = Exec;
+  using access_type = Access;
+  using job_type = Job;
+  using batch_type = Batch;
+  using values_type = Values;
+
+  const Exec& exec;
+  const char* verb;  ///< what messages and labels call it
+  const Access& access;
+  const Job& job;
+  const Batch& batch;
+  const Values& values;
+  const rollback& undo;
+};
+
+/// Checks that a path reaches the arrays of a verb, and orders the call after other work on them. Returns the
+/// job with its other inputs bound.
+template <class Path, class Exec, class Update>
+decltype(auto) prepare_job(launch_context<Exec>& call, const std::string& label, const Update& update) {
+  if constexpr (by_host_alone<Path>) {
+    wait_for_host_access(call, label, update.job.table, update.values);
+    update.job.for_each_array([&](const auto& array) { call.wait_for_host_access(array); });
+  } else {
+    require_direct_reach(update.verb, update.exec, update.values);
+    call.reads_from(update.values);
+    update.access.template touches<Path>(call, update.job);
+  }
+  return update.job.template prepare<by_host_alone<Path>>(call, label, update.values);
+}
 
 /// The labels of a job's kernels, made before any of them is launched.
 struct update_labels {
@@ -94,12 +129,11 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
   if constexpr (fields < Job::max_fields)
     if (job.fields != fields)
       return launch_update<Duplicates, fields + 1>(exec, labels, job, source, items, values, order);
-  if constexpr (!requires { Job::writes_scratch; }) before_writing();
+  if constexpr (!requires { requires Job::writes_scratch; }) before_writing();
   // It launches nothing itself: a backtrace has one call less.
   const auto kernel_of = [&]<class Tile>(Tile) {
     return job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
   };
-  bool counted = false;
   if (values.width() == 0) {
   } else if constexpr (is_host_exec<Exec>) {
     const auto kernel = kernel_of(kernels::host_tile{});
@@ -112,10 +146,7 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
         launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
       }
     if (!wide) {
-      auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
-      if constexpr (kernels::catches_up<Job> && std::is_same_v<Order, schedule::flat> &&
-                    requires { kernel.blocks_at_once; })
-        counted = kernel.operation.counts_by(kernel.per_item());
+      const auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
       launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
     }
   } else {
@@ -123,9 +154,8 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
     launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
   }
   if constexpr (Job::counts_rows)
-    if (!counted)
-      launch(exec, labels.count, schedule::each{}, items, 1,
-             job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
+    launch(exec, labels.count, schedule::each{}, items, 1,
+           job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
 }
 
 /// Reports rows that a plan names more than once.

@@ -87,20 +87,6 @@ bool in_packets(const Arrays&... arrays) {
   return (in_units_of(Elements * sizeof(typename Arrays::value_type), arrays) && ...);
 }
 
-template <class Unit, class T, class Space>
-auto as_units(const array_ref<T, Space>& array) {
-  using unit = std::conditional_t<std::is_const_v<T>, const Unit, Unit>;
-  const auto in_units = [](std::int64_t elements) {
-    return elements * static_cast<std::int64_t>(sizeof(T)) / static_cast<std::int64_t>(sizeof(Unit));
-  };
-  struct units {
-    unit* data;
-    std::int64_t stride;
-    std::int64_t width;
-  };
-  return units{reinterpret_cast<unit*>(array.data), in_units(array.row_stride()), in_units(array.width())};
-}
-
 /// Rows as opaque units of 16 bytes, or of the element's unit_of: stride and width in units.
 template <class T, class Space>
 auto in_units(const array_ref<T, Space>& array, bool wide) {

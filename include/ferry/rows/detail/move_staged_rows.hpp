@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/pair_rows.hpp>
 #include <ferry/rows/detail/row_moves.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 
@@ -74,25 +73,25 @@ void move_rows(const Exec& exec, const std::string& label, const row_shape& shap
   }
 }
 
-/// The blocks that kernels may have. A multiprocessor holds 2048 threads.
-template <class Occupancy, class Exec>
-std::int64_t most_blocks(const Exec& exec) {
-  if constexpr (is_host_exec<Exec>)
-    return 1;
-  else
-    return Occupancy::most_blocks(std::max<std::int64_t>(1, exec.concurrency() / 2048));
-}
-
 /// Transfers of copy engines: neighbours on both sides are one.
 struct engine_copies {
   std::vector<void*> targets;
   std::vector<const void*> sources;
   std::vector<std::size_t> bytes;
 };
-/// The transfers for pairs of rows in host memory; `shape` is in bytes.
+/// Calls visit(target, source) with the first bytes of all pairs of rows in host memory; `shape` is in bytes.
+template <class Visit>
+void for_each_pair(const row_shape& shape, std::span<const kernels::table_pair> tables,
+                   const kernels::row_pairs& pairs, std::int64_t count, const Visit& visit) {
+  for (const kernels::table_pair& table : tables)
+    for (std::int64_t k = 0; k < count; ++k)
+      if (pairs.source[k] >= 0 && pairs.target[k] >= 0)
+        visit(static_cast<std::byte*>(table.target) + pairs.target[k] * shape.target_stride,
+              static_cast<const std::byte*>(table.source) + pairs.source[k] * shape.source_stride);
+}
+/// The transfers of these pairs, piece by piece.
 [[nodiscard]] engine_copies list_copies(const row_shape& shape, std::span<const kernels::table_pair> tables,
-                                        const std::int64_t* source_rows, const std::int64_t* target_rows,
-                                        std::int64_t count);
+                                        const kernels::row_pairs& pairs, std::int64_t count);
 
 /// Brings the pairs to the host, after the kernel that makes them. Returns false if it found a fault, for
 /// which nothing may be written.
@@ -227,21 +226,27 @@ void move_staged(launch_context<Exec>& call, const row_shape& shape,
 }
 
 /// Moves rows by the device's copy engines, on a stream of their own: they take no part of the default
-/// stream.
+/// stream. A row of long pieces at equal distances is one transfer, other pieces are a batch.
 template <class Exec>
 void move_by_engines(launch_context<Exec>& call, const row_shape& shape, std::int64_t element,
                      std::span<const kernels::table_pair> tables, const kernels::row_pairs& on_host,
                      std::int64_t count) {
   using backend = execution_backend<Exec>;
   const std::string& label = call.label("copy_engine");
-  const engine_copies copies =
-      list_copies(in_bytes(shape, element), tables, on_host.source, on_host.target, count);
-  if (copies.bytes.empty()) return;
+  const row_shape rows = in_bytes(shape, element);
   const Exec& side = call.side_stream();
+  const bool are_pitched = !rows.box.is_one_run() && suits_transfer(side, rows.box, 1);
+  const engine_copies copies = are_pitched ? engine_copies() : list_copies(rows, tables, on_host, count);
+  if (!are_pitched && copies.bytes.empty()) return;
   if (const event_handle before = call.mark(); before != nullptr) backend::wait_for(side, *before);
   before_writing();
-  backend::copy_batch_async(side, label.c_str(), copies.targets.data(), copies.sources.data(),
-                            copies.bytes.data(), copies.bytes.size());
+  if (are_pitched)
+    for_each_pair(rows, tables, on_host, count, [&](std::byte* target, const std::byte* source) {
+      transfer_box(side, label.c_str(), target, source, rows.box);
+    });
+  else
+    backend::copy_batch_async(side, label.c_str(), copies.targets.data(), copies.sources.data(),
+                              copies.bytes.data(), copies.bytes.size());
   if (const event_handle end = call.mark(side); end != nullptr) backend::wait_for(call.exec(), *end);
 }
 

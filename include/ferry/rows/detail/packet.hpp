@@ -123,11 +123,6 @@ template <std::size_t Bytes>
 struct opaque {
   packet_integer<Bytes> bits;
 };
-/// One element that moves bit by bit, whatever its type supports.
-template <class T>
-struct alignas(T) whole_element {
-  unsigned char byte[sizeof(T)];
-};
 struct alignas(16) opaque16 {
   std::uint32_t bits[4];
 };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/memory/detail/tools.hpp>
-#include <ferry/rows/detail/checked_rows.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -18,8 +17,7 @@
 /// neighbouring positions first.
 namespace ferry::kernels {
 
-/// Runs an apply_rows kernel whose items are positions and whose operation adds atomically. `checks`: first
-/// all teams look at all indices, see checked_rows.
+/// Runs an apply_rows kernel whose items are positions and whose operation adds atomically.
 ///
 /// Device mapping: a team takes `size` neighbouring positions at a time and sorts them by their rows, a
 /// thread for each, which compares its row with the others. Then all threads stride over (run of `run`
@@ -30,7 +28,7 @@ namespace ferry::kernels {
 /// (position, tile), and the first position of a row, or of `most_run` of a row, adds the others. A position
 /// is compared with `narrow_part` others, because the comparisons would take longer than the additions. Wider
 /// rows that come often take less time by runs.
-template <class Kernel, class Named>
+template <class Kernel>
 struct position_tiles {
   static constexpr int most = 256;                                    ///< positions of a team
   static constexpr int least_run = 4, most_run = 16;                  ///< positions of a run
@@ -39,25 +37,21 @@ struct position_tiles {
   static constexpr int at_once = Kernel::tile::elements > 4 ? 2 : 4;  ///< values of a thread under way
 
   Kernel kernel;
-  Named named;  ///< an index_rows
   std::int64_t positions;
   int size;
   int run;
   int teams;
-  bool checks;
 
   struct batch_part {
     std::int64_t row[most];
     std::int64_t sorted[most];  ///< rows
-    std::uint8_t place[most];   ///< of the sorted positions in the part
-    int bad;
+    std::uint8_t index[most];   ///< of the sorted positions in the part
   };
-  static_assert(most <= 256, "ferry: a byte holds a place");
+  static_assert(most <= 256, "ferry: a byte holds an index");
 
   template <class Team>
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     auto& part = team.template shared<batch_part>();
-    if (checks && has_bad(team, part)) return;
     if (kernel.source.blocked() || kernel.operation.is_refused()) return;
     for (std::int64_t first = std::int64_t{team.league_rank()} * size; first < positions;
          first += std::int64_t{teams} * size) {
@@ -67,7 +61,7 @@ struct position_tiles {
       team.team_barrier();
       for (int k = team.team_rank(); k < count; k += team.team_size()) {
         const int begin = run > 1 ? 0 : k / narrow_part * narrow_part;
-        place(part, k, begin, run > 1 || count - begin < narrow_part ? count : begin + narrow_part);
+        sort(part, k, begin, run > 1 || count - begin < narrow_part ? count : begin + narrow_part);
       }
       team.team_barrier();
       const std::int64_t items = (count + run - 1) / run * kernel.tiles.divisor();
@@ -83,16 +77,8 @@ struct position_tiles {
   }
 
  private:
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION bool has_bad(const Team& team, batch_part& part) const {
-    if (team.team_rank() == 0) part.bad = 0;
-    team.team_barrier();
-    if (sees_bad(team, named, positions)) part.bad = 1;
-    team.team_barrier();
-    return part.bad != 0;
-  }
   /// Sorts position k among those of [begin, end): by its row, positions of a row in the order of the batch.
-  KOKKOS_FORCEINLINE_FUNCTION static void place(batch_part& part, int k, int begin, int end) {
+  KOKKOS_FORCEINLINE_FUNCTION static void sort(batch_part& part, int k, int begin, int end) {
     const std::int64_t row = part.row[k];
     int rank = begin;
     for (int rival = begin; rival < end; ++rival) {
@@ -100,7 +86,7 @@ struct position_tiles {
       rank += rival_row < row || (rival_row == row && rival < k) ? 1 : 0;
     }
     part.sorted[rank] = row;
-    part.place[rank] = static_cast<std::uint8_t>(k);
+    part.index[rank] = static_cast<std::uint8_t>(k);
   }
   /// The end of the positions that sorted position k adds, in the `most_run` to which it belongs; k if
   /// another one adds it.
@@ -124,7 +110,7 @@ struct position_tiles {
       compute value[at_once][tile::elements];
       for (int j = 0; j < at_once; ++j)
         if (k + j < end)
-          load_tile<tile>(value[j], in_column + part.place[k + j] * kernel.values_stride, tile::elements);
+          load_tile<tile>(value[j], in_column + part.index[k + j] * kernel.values_stride, tile::elements);
       for (int j = 0; j < at_once && k + j < end; ++j) {
         for (int e = 0; e < tile::elements; ++e) sum[e] = begins ? value[j][e] : sum[e] + value[j][e];
         const std::int64_t row = part.sorted[k + j];
@@ -142,33 +128,28 @@ struct position_tiles {
 
 namespace ferry::detail::schedule {
 
-/// Neighbouring positions by teams, see kernels::position_tiles. `checks`: the indices have not been checked.
-template <class Named>
+/// Neighbouring positions by teams, see kernels::position_tiles.
 struct position_tiles {
-  Named named;
-  bool checks;
-
   template <class Exec, class Functor>
   void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
                const Functor& functor) const {
-    using kernel = kernels::position_tiles<Functor, Named>;
+    using kernel = kernels::position_tiles<Functor>;
     const auto& tuning = execution_backend<Exec>::tuning(exec);
     // Short runs if long ones would leave threads of the device idle.
-    const std::int64_t threads_of_device = tuning.teams_that_check * 512;
+    const std::int64_t threads_of_device = tuning.teams_that_search * 512;
     const auto fit = std::bit_floor(static_cast<std::uint64_t>(items * per_item / threads_of_device) | 1);
     const auto run =
         per_item <= kernel::few_tiles
             ? 1
             : static_cast<int>(std::clamp<std::uint64_t>(fit, kernel::least_run, kernel::most_run));
-    const int threads = checks ? 512 : tuning.flat_team_size;
+    const int threads = tuning.flat_team_size;
     const auto runs = static_cast<int>(std::clamp<std::int64_t>(threads / per_item, 1, kernel::most / run));
     const int size = run * runs;
     const std::int64_t parts = (items + size - 1) / size;
-    const std::int64_t most = checks ? tuning.teams_that_check : tuning.most_flat_teams;
-    const auto teams = static_cast<int>(std::min(parts, most));
+    const auto teams = static_cast<int>(std::min(parts, tuning.most_flat_teams));
     const tool_kernel reported(exec, label);
     execution_backend<Exec>::launch_blocks(exec, label, teams, threads,
-                                           kernel{functor, named, items, size, run, teams, checks});
+                                           kernel{functor, items, size, run, teams});
   }
 };
 

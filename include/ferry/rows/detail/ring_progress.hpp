@@ -4,7 +4,7 @@
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
-#include <ferry/runtime/detail/worker_team.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 
 #include <atomic>
 #include <cstddef>

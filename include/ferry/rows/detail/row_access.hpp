@@ -12,6 +12,7 @@
 #include <ferry/rows/detail/gather_staged.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -33,6 +34,9 @@
 ///   is_strided                whether row r lies at base + r * stride. Paths that occupy host threads,
 ///                             searches and atomic additions need it
 ///   gathers_once<OutSpace>    whether a gather with a plan reads each different row once
+///   gathers_apart<Path, Exec, OutSpace>
+///                             whether gather_apart<Path, Bounds>(call, named, out) gathers, not one kernel
+///   may_need_host             whether needs_host() says that path::staged gathers
 ///   path_label<Path>          the name of kernels on this path
 ///   table()                   the table as an array_ref, for checks, messages and the ticket
 ///   row_bytes()               bytes that travel for a row
@@ -61,8 +65,7 @@
 ///                             static_asserts on the policies; Gathers: of gather
 ///   require_writable()        static_asserts for verbs that write
 ///   require_decodable<Out>()  if rows are decoded: static_asserts on the elements that they become
-///   replaces_rows<Chosen, Duplicates>(exec, named, values)
-///                             if rows are encoded: scatter
+///   encodes_rows              whether replace_rows<Chosen, Duplicates>(exec, table, batch, values) scatters
 namespace ferry::detail {
 
 template <class Access>
@@ -90,10 +93,6 @@ concept HasRowAccess = requires {
   typename table_access<std::remove_cvref_t<Table>>::gathered;
 };
 
-/// Kinds of tables that the generic writing verbs take. Quantized tables have verbs of their own.
-template <class Table>
-concept HasWritableRows = (HasRowAccess<Table> && !std::is_const_v<Table> && !is_quantized<Table>);
-
 /// Checks that the rows of a kind of table can become elements of type Out.
 template <class Access, class Out>
 consteval void require_gathered() {
@@ -115,16 +114,12 @@ located_job(Job, Order) -> located_job<Job, Order>;
 /// The schedule for a plan's sorted rows on path::direct and path::ordered. Over host memory few threads
 /// write, because TLB reach limits the device: a step on mapped rows takes three times as long with a full
 /// device. Over device memory all threads write at once, because few teams could not saturate it.
-template <class Path, class TableSpace>
-auto plan_order(const row_plan& plan) {
-  if constexpr (std::is_same_v<TableSpace, device_space>) {
-    (void)plan;
+template <class, class TableSpace>
+auto plan_order([[maybe_unused]] const row_plan& plan) {
+  if constexpr (std::is_same_v<TableSpace, device_space>)
     return schedule::flat{};
-  } else if constexpr (in_batch_order<Path>) {
-    return schedule::range_chunks{plan.storage()->unique_count};
-  } else {
-    return schedule::team_chunks{plan.storage()->unique_count, 0, {}};
-  }
+  else
+    return schedule::team_chunks{plan.storage()->unique_count};
 }
 
 /// Checks that kernels reach the arrays of a job, and orders the call after other work on them.
@@ -159,8 +154,12 @@ struct rows_of_kernels {
   using added_to = checked;
   using gathered = std::remove_const_t<T>;
   static constexpr bool is_strided = false;
+  static constexpr bool encodes_rows = false;
+  static constexpr bool may_need_host = false;
   template <class OutSpace>
   static constexpr bool gathers_once = false;
+  template <class Path, class Exec, class OutSpace>
+  static constexpr bool gathers_apart = false;
   template <class Path>
   static constexpr std::string_view path_label = Path::name;
 
@@ -179,22 +178,16 @@ struct rows_of_kernels {
 
 /// Rows of an array: row r at base + r * stride. Array: the array, or a reference to it.
 template <class T, class Space, class Array = const array_ref<T, Space>&>
-class plain_rows {
+class plain_rows : public rows_of_kernels<T, Space> {
  public:
-  using value_type = T;
-  using memory_space = Space;
   static constexpr bool is_strided = true;
-  template <class OutSpace>
-  static constexpr bool gathers_once = false;
-  template <class Path>
-  static constexpr std::string_view path_label = Path::name;
+  template <class Path, class Exec, class OutSpace>
+  static constexpr bool gathers_apart = by_host_alone<Path>;
 
   explicit plain_rows(Array array) : array_(static_cast<Array&&>(array)) {}
 
   [[nodiscard]] const array_ref<T, Space>& table() const { return array_; }
   [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(array_, 1); }
-  template <class... Operands>
-  static void require_foreign(const char*, const Operands&...) {}
 
   template <class Exec>
   const array_ref<T, Space>& rows(launch_context<Exec>& call) const {
@@ -209,19 +202,15 @@ class plain_rows {
   }
 
   /// By the host's threads, out[p] = row of position p.
-  template <class Bounds, class Exec, class Named, class Out, class OutSpace>
-  void gather_by_host(launch_context<Exec>& call, const Named& named,
-                      const array_ref<Out, OutSpace>& out) const {
+  template <class Path, class Bounds, class Exec, class Batch, class Out, class OutSpace>
+  void gather_apart(launch_context<Exec>& call, const Batch& batch,
+                    const array_ref<Out, OutSpace>& out) const {
+    [[maybe_unused]] const auto traffic =
+        count_transfer<Path>(call, array_, out, positions_of(batch) * row_bytes());
     wait_for_host_access(call, "ferry::gather::staged", array_, out);
     // DMA from a page-locked table may still be in flight when the verb returns.
     if constexpr (is_page_locked<Space>) call.reads_from(array_);
-    if constexpr (is_plan<Named>) {
-      gather_staged(call, array_, plan_array_for_host(call, named.storage()->row_of, named.positions()), out);
-    } else {
-      auto* rows = call.template pinned<std::int64_t>(named.rows());
-      resolve_on_host<Bounds>(call, named, array_.rows(), rows);
-      gather_staged(call, array_, rows, out);
-    }
+    gather_staged(call, array_, rows_for_host<Bounds>(call, batch, array_.rows()).rows, out);
   }
 
   template <class Path, class Exec, class Job>
@@ -268,6 +257,7 @@ struct array_access : plain_rows<typename Array::value_type, typename Array::mem
   template <class Exec, class Chosen, bool = false>
   static consteval void require() {}
   static consteval void require_writable() { require_output<Table>(); }
+  static auto extents_of(const auto& table) { return make_ref(table); }
 };
 
 /// Tables of all kinds that verbs read, and write.
@@ -275,7 +265,8 @@ struct array_access : plain_rows<typename Array::value_type, typename Array::mem
 template <class Table>
 concept HasRows = (AnArray<Table> || HasRowAccess<Table>);
 template <class Table>
-concept HasOutputRows = (AnArray<Table> || HasWritableRows<std::remove_reference_t<Table>>);
+concept HasOutputRows = (AnArray<Table> ||
+                         (HasRowAccess<Table> && !std::is_const_v<std::remove_reference_t<Table>>));
 /// @}
 
 template <class Table, bool Reads>

@@ -40,11 +40,11 @@ auto move_kernel(const Source& source, std::int64_t items, const To& table, cons
   using element = std::remove_cvref_t<decltype(*table.data)>;
   using unit = std::conditional_t<Tile::packed, kernels::opaque16, unit_of<element>>;
   using tile = std::conditional_t<Tile::packed, kernels::single_tile, Tile>;
-  const auto rows = as_units<unit>(table);
-  const auto inputs = as_units<unit>(values);
-  const auto* data = static_cast<const unit*>(inputs.data);
-  return apply_kernel<unit, tile, Duplicates>(source, items, data, inputs.stride, rows.width,
-                                              Operation<unit>{rows.data, rows.stride});
+  const auto rows = in_units(table, Tile::packed);
+  const auto inputs = in_units(values, Tile::packed);
+  return apply_kernel<unit, tile, Duplicates>(source, items, static_cast<const unit*>(inputs.data),
+                                              inputs.stride, rows.width,
+                                              Operation<unit>{static_cast<unit*>(rows.data), rows.stride});
 }
 
 // The jobs of scatter and scatter_add, see launch_update.hpp. The job of step is in
@@ -68,19 +68,30 @@ consteval auto combining() {
 template <class T, class V>
 using combine_type = typename decltype(combining<T, V>())::type;
 
-/// The members common to jobs on a table of T without state.
-template <class T, class TableSpace>
+/// The job of an operation without state: Operation<T>{data, stride} on each row of a table of T and its
+/// combined value.
+template <class T, class TableSpace, template <class> class Operation>
 struct row_job {
   static constexpr int min_fields = 0, max_fields = 0, fields = 0, most_row_arrays = 1;
-  static constexpr bool needs_whole_rows = false, counts_rows = false;
+  static constexpr bool needs_whole_rows = false, counts_rows = false, catches_up = false;
+  static constexpr bool adds = kernels::adds_value<Operation<T>>;
+  static constexpr bool writes_scratch = std::is_same_v<Operation<T>, kernels::emit_row<T>>;
+  template <class Value, class Duplicates>
+  static constexpr bool moves =
+      !adds && std::is_same_v<T, std::remove_const_t<Value>> && !Duplicates::combines;
+  template <class Value>
+  static constexpr bool replaces_by = !adds && !writes_scratch && std::is_same_v<T, Value>;
+  /// Atomic additions take whole tiles.
   template <class Duplicates, class Source>
-  static constexpr bool takes_masks = !adjusts_values<Duplicates>;
+  static constexpr bool adds_atomically = adds&& in_any_order<Duplicates>&& kernels::by_positions<Source>;
+  template <class Duplicates, class Source>
+  static constexpr bool takes_masks = !adjusts_values<Duplicates> && !adds_atomically<Duplicates, Source>;
   template <class Value>
   using packed_tile = kernels::packed_tile_of<T, std::remove_const_t<Value>>;
   template <class Exec, class Value>
-  using sum_type = combine_type<T, Value>;
-  template <class>
-  static constexpr bool replaces_by = false;
+  using sum_type = std::conditional_t<writes_scratch, T, combine_type<T, Value>>;
+  template <class Value, class Duplicates>
+  using wire_type = std::conditional_t<moves<Value, Duplicates>, Value, combine_type<T, Value>>;
 
   array_ref<T, TableSpace> table;
 
@@ -90,117 +101,50 @@ struct row_job {
   void for_each_array(const auto& check) const { check(table); }
   static void for_each_row_array(const auto&) {}
 
-  template <class Duplicates, class Values>
-  [[nodiscard]] bool packs(const Values& values) const {
-    return in_packets<packed_tile<typename Values::value_type>::elements>(table, values);
+  template <bool Staged, class Exec, class Values>
+  [[nodiscard]] const row_job& prepare(launch_context<Exec>&, const std::string&, const Values&) const {
+    return *this;
   }
-};
-
-/// Writes the combined value of each item into a dense buffer: the device's part of the staged path.
-template <class Wire, bool Moves>
-struct reduce_to_buffer : row_job<Wire, device_space> {
-  using row_job<Wire, device_space>::row_job;
-  static constexpr bool writes_scratch = true;
-  template <class Exec, class Value>
-  using sum_type = Wire;
-
+  template <class Value, class Duplicates, class Wire>
+  [[nodiscard]] auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
+    return row_job<Wire, device_space, kernels::emit_row>(
+        dense_rows<Wire, device_space>(buffer, items, width, "combined"));
+  }
   template <class Duplicates, class Values>
   [[nodiscard]] bool packs(const Values& values) const {
-    if constexpr (Moves)
-      return in_wide_units(this->table, values);
+    if constexpr (moves<typename Values::value_type, Duplicates>)
+      return in_wide_units(table, values);
     else
-      return row_job<Wire, device_space>::template packs<Duplicates>(values);
+      return in_packets<packed_tile<typename Values::value_type>::elements>(table, values);
   }
 
   template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
-    if constexpr (Moves)
-      return move_kernel<kernels::emit_row, Tile, Duplicates>(source, items, this->table, values);
+    using sum = sum_type<Exec, std::remove_const_t<Value>>;
+    using compute = std::conditional_t<writes_scratch, combining_number<Exec, Duplicates, sum>, sum>;
+    const auto kernel_of = [&](const auto& operation) {
+      return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
+                                                     values.width(), operation);
+    };
+    if constexpr (moves<Value, Duplicates>)
+      return move_kernel<Operation, Tile, Duplicates>(source, items, table, values);
+    else if constexpr (adds_atomically<Duplicates, Source> && !is_host_exec<Exec>)
+      return kernel_of(kernels::add_atomically<execution_backend<Exec>, T, kernels::unscaled>(
+          table.data, table.row_stride(), {}, nullptr));
     else
-      return apply_kernel<combining_number<Exec, Duplicates, Wire>, Tile, Duplicates>(
-          source, items, const_data(values), values.row_stride(), values.width(),
-          kernels::emit_row<Wire>{this->table.data, this->table.row_stride()});
+      return kernel_of(Operation<T>{table.data, table.row_stride()});
   }
 };
 
 /// table[row] = combined value.
 template <class T, class TableSpace>
-struct replace_job : row_job<T, TableSpace> {
-  using row_job<T, TableSpace>::row_job;
-
-  template <class Value, class Duplicates>
-  static constexpr bool moves = std::is_same_v<T, std::remove_const_t<Value>> && !Duplicates::combines;
-  template <class Value, class Duplicates>
-  using wire_type = std::conditional_t<moves<Value, Duplicates>, Value, combine_type<T, Value>>;
-  template <class Value>
-  static constexpr bool replaces_by = std::is_same_v<T, Value>;
-
-  template <bool Staged, class Exec, class Values>
-  [[nodiscard]] const replace_job& prepare(launch_context<Exec>&, const std::string&, const Values&) const {
-    return *this;
-  }
-  template <class Value, class Duplicates, class Wire>
-  [[nodiscard]] auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
-    return reduce_to_buffer<Wire, moves<Value, Duplicates>>{
-        dense_rows<Wire, device_space>(buffer, items, width, "combined")};
-  }
-
-  template <class Duplicates, class Value, class Space>
-  [[nodiscard]] bool packs(const array_ref<Value, Space>& values) const {
-    if constexpr (moves<Value, Duplicates>)
-      return in_wide_units(this->table, values);
-    else
-      return row_job<T, TableSpace>::template packs<Duplicates>(values);
-  }
-
-  template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
-  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
-                            const array_ref<Value, Space>& values) const {
-    if constexpr (moves<Value, Duplicates>)
-      return move_kernel<kernels::replace_row, Tile, Duplicates>(source, items, this->table, values);
-    else
-      return apply_kernel<combine_type<T, std::remove_const_t<Value>>, Tile, Duplicates>(
-          source, items, const_data(values), values.row_stride(), values.width(),
-          kernels::replace_row<T>{this->table.data, this->table.row_stride()});
-  }
-};
-
+using replace_job = row_job<T, TableSpace, kernels::replace_row>;
 /// table[row] += combined value.
 template <class T, class TableSpace>
-struct add_job : row_job<T, TableSpace> {
-  using row_job<T, TableSpace>::row_job;
-
-  template <class Value, class Duplicates>
-  using wire_type = combine_type<T, Value>;
-  /// Atomic additions take whole tiles.
-  template <class Duplicates, class Source>
-  static constexpr bool takes_masks =
-      !adjusts_values<Duplicates> && !(in_any_order<Duplicates> && kernels::by_positions<Source>);
-
-  template <bool Staged, class Exec, class Values>
-  [[nodiscard]] const add_job& prepare(launch_context<Exec>&, const std::string&, const Values&) const {
-    return *this;
-  }
-  template <class Value, class Duplicates, class Wire>
-  [[nodiscard]] auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
-    return reduce_to_buffer<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
-  }
-
-  template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
-  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
-                            const array_ref<Value, Space>& values) const {
-    using compute = combine_type<T, std::remove_const_t<Value>>;
-    const auto kernel_of = [&](const auto& operation) {
-      return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
-                                                     values.width(), operation);
-    };
-    if constexpr (in_any_order<Duplicates> && kernels::by_positions<Source> && !is_host_exec<Exec>)
-      return kernel_of(kernels::add_atomically<execution_backend<Exec>, T, kernels::unscaled>(
-          this->table.data, this->table.row_stride(), {}, nullptr));
-    else
-      return kernel_of(kernels::add_row<T>{this->table.data, this->table.row_stride()});
-  }
-};
+using add_job = row_job<T, TableSpace, kernels::add_row>;
+/// The combined value of each item, in a dense buffer: the device's part of the staged path.
+template <class Wire, bool>
+using reduce_to_buffer = row_job<Wire, device_space, kernels::emit_row>;
 
 }  // namespace ferry::detail

@@ -17,36 +17,11 @@
 /// Traits of the operations of apply_rows.
 namespace ferry::kernels {
 
-/// True if an operation of apply_rows has so few inputs that its kernel needs at most 48 registers.
-template <class Operation>
-inline constexpr bool is_lean = requires {
-  requires Operation::is_lean;
-};
-
 /// True if an operation of apply_rows adds the value to something.
 template <class Operation>
 inline constexpr bool adds_value = requires {
   requires Operation::adds;
 };
-
-/// True if an operation of apply_rows gives rows steps of their own.
-template <class Operation>
-inline constexpr bool counts_rows = requires {
-  requires Operation::counts_rows;
-};
-
-/// True if an operation of apply_rows gives rows the steps that they missed.
-template <class Operation>
-inline constexpr bool catches_up = requires {
-  requires Operation::catches_up;
-};
-
-/// The most threads of a block of apply_rows.
-template <class Operation>
-inline constexpr unsigned int threads_of_rows = 128;
-template <class Operation>
-  requires(catches_up<Operation>)
-inline constexpr unsigned int threads_of_rows<Operation> = Operation::most_threads;
 
 /// True if the items of a source are segments of a plan, fewer than its positions.
 template <class Source>
@@ -57,10 +32,10 @@ inline constexpr bool by_segments = requires(const Source& source) {
 /// Blocks of a multiprocessor that the registers of apply_rows must allow, see launch.
 template <class Compute, class Tile, class Source, class Operation>
 consteval unsigned int blocks_of_rows() {
-  if constexpr (by_segments<Source> && is_lean<Operation> && Tile::elements <= 4) {
+  if constexpr (by_segments<Source> && Operation::is_lean && Tile::elements <= 4) {
     if (sizeof(Compute) > 4) return Operation::arrays <= 2 ? 10 : 1;
     return Operation::arrays <= 4 ? 12 : Operation::arrays <= 6 ? 10 : 1;
-  } else if constexpr (counts_rows<Operation> && Tile::packed && Tile::elements <= 4 &&
+  } else if constexpr (Operation::counts_rows && Tile::packed && Tile::elements <= 4 &&
                        sizeof(Compute) <= 4) {
     return Operation::blocks_of_counted_rows;
   } else {
@@ -71,7 +46,7 @@ consteval unsigned int blocks_of_rows() {
 /// See launch_each. Rows take different times: with fewer rounds some blocks end late.
 template <class Source, class Operation>
 consteval unsigned int rounds_of_rows(unsigned int blocks_at_once) {
-  if (!by_segments<Source> && !catches_up<Operation>) return 0;
+  if (!by_segments<Source> && !Operation::catches_up) return 0;
   return blocks_at_once > 1 ? 8 : 64;
 }
 
@@ -91,12 +66,14 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t first_column([[maybe_unused]] const Ope
 // loads are issued before values are summed. `prefetch` prefetches a later row on a host. On a host an
 // operation with `by_vectors` gets rows of one value in tiles of one vector. `arrays` is the number of rows
 // that it reads or writes. `target(item, row)` is the row that it writes, for masked tiles. One with `adds`
-// adds the value to something.
+// adds the value to something. A kernel with one that `is_lean` needs at most 48 registers. One that
+// `counts_rows` gives rows steps of their own, and one that `catches_up` those that they missed.
 
 /// An operation that reads nothing and never refuses.
 struct plain_operation {
   static constexpr bool by_vectors = true;
-  static constexpr bool is_lean = true;
+  static constexpr bool is_lean = true, counts_rows = false, catches_up = false;
+  static constexpr unsigned int most_threads = 128;  ///< of a block
   static constexpr int arrays = 1;
 
   template <class Tile, class Compute>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
@@ -26,20 +27,19 @@ struct split_state {
 /// Device mapping: a team takes a chunk of neighbouring items, and its threads stride over the chunk's work
 /// items. Without a chunk size each team has one chunk. Each team reads few pages at a time, so all teams
 /// together stay within the device's TLB reach.
-template <class Exec, class Flat>
+template <class Flat>
 struct team_chunked {
-  using member = typename Kokkos::TeamPolicy<Exec>::member_type;
-
   Flat flat;
   std::int64_t items;         ///< upper bound
   const std::int64_t* count;  ///< the number of items, if only the device knows it
   std::int64_t per_item;
   std::int64_t chunk;  ///< items; 0: all items, divided evenly among the teams
   split_state split;
+  int teams;
 
-  KOKKOS_FUNCTION void operator()(const member& team) const {
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::int64_t total = count == nullptr || items < *count ? items : *count;
-    const std::int64_t teams = team.league_size();
     const std::int64_t size = chunk > 0 ? chunk : (total + teams - 1) / teams;
     const bool shared = split.limit != nullptr;
     std::int64_t limit = total;
@@ -58,32 +58,6 @@ struct team_chunked {
         if (latest < limit) limit = latest;
       }
     }
-  }
-};
-
-/// Contiguous chunks without a split cursor, walked by single threads. No team has to synchronise, and Kokkos
-/// allocates no scratch memory for a range.
-///
-/// Device mapping: `threads` threads in all. Each group of `size` neighbouring threads shares one contiguous
-/// piece of the items.
-template <class Flat>
-struct range_chunked {
-  static constexpr unsigned int most_threads = 512;  ///< per block, see launch
-
-  Flat flat;
-  std::int64_t items;         ///< upper bound
-  const std::int64_t* count;  ///< the number of items, if only the device knows it
-  std::int64_t per_item;
-  std::int64_t pieces;
-  std::int64_t size;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const std::int64_t total = count == nullptr || items < *count ? items : *count;
-    const std::int64_t piece = t / size;
-    const std::int64_t share = (total + pieces - 1) / pieces;
-    const std::int64_t begin = piece * share;
-    const std::int64_t end = begin + share < total ? begin + share : total;
-    for (std::int64_t i = begin * per_item + (t - piece * size); i < end * per_item; i += size) flat(i);
   }
 };
 
@@ -156,41 +130,27 @@ struct each {
   }
 };
 
-/// Chunk by chunk, by a small number of teams.
+/// Chunk by chunk, by a small number of teams. Kokkos launches those of kernels by rows alone: it allocates
+/// for teams, which verbs on path::direct must not do.
 struct team_chunks {
   const std::int64_t* count = nullptr;  ///< the number of items, if only the device knows it
   std::int64_t chunk = 0;
   kernels::split_state split{};
 
   template <class Exec, class Functor>
-  [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
-                            const Functor& functor) const {
-    constexpr int size = tuning_of<Exec>::ordered_team_size;
-    const int teams = execution_backend<Exec>::tuning(exec).ordered_teams;
-    if constexpr (by_rows_of_teams<Functor>)
-      return teams_of<size>(exec, teams, functor.lanes(), functor);
-    else
-      return teams_of<size>(
-          exec, teams, 1,
-          kernels::team_chunked<Exec, Functor>{functor, items, count, per_item, chunk, split});
+  [[nodiscard]] auto kernel(const Exec& exec, std::int64_t, std::int64_t, const Functor& functor) const {
+    return teams_of<tuning_of<Exec>::ordered_team_size>(
+        exec, execution_backend<Exec>::tuning(exec).ordered_teams, functor.lanes(), functor);
   }
-};
-
-/// One contiguous piece per block, with as many blocks as team_chunks has teams. A RangePolicy: launching a
-/// TeamPolicy allocates, which verbs on path::direct must not do.
-struct range_chunks {
-  const std::int64_t* count = nullptr;  ///< the number of items, if only the device knows it
-
   template <class Exec, class Functor>
-  [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
-                            const Functor& functor) const {
-    constexpr int size = tuning_of<Exec>::ordered_team_size;
-    const std::int64_t pieces = execution_backend<Exec>::tuning(exec).ordered_teams;
-    if constexpr (by_rows_of_teams<Functor>)
-      return teams_of<size>(exec, pieces, functor.lanes(), functor);
-    else
-      return iterations(exec, pieces * size,
-                        kernels::range_chunked<Functor>{functor, items, count, per_item, pieces, size});
+    requires(!by_rows_of_teams<Functor>)
+  void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
+               const Functor& functor) const {
+    const int teams = execution_backend<Exec>::tuning(exec).ordered_teams;
+    const tool_kernel reported(exec, label);
+    execution_backend<Exec>::launch_blocks(
+        exec, label, teams, tuning_of<Exec>::ordered_team_size,
+        kernels::team_chunked<Functor>{functor, items, count, per_item, chunk, split, teams});
   }
 };
 

@@ -6,7 +6,6 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -243,15 +242,19 @@ namespace ferry::detail {
 
 /// True if small batches of these operands are searched: a device's, for rows in its own memory that need no
 /// plan for anything else. Every team reads all indices, so they must not come over the link.
-template <class Path, class Duplicates, class Exec, class Job, class Named>
+template <class Path, class Duplicates, class Update>
 consteval bool may_search() {
-  if constexpr (is_plan<Named> || is_host_exec<Exec> || !in_batch_order<Path> || Path::sorts ||
-                Duplicates::forbids || in_any_order<Duplicates> || adjusts_values<Duplicates>)
+  using access = typename Update::access_type;
+  using job = typename Update::job_type;
+  using batch = typename Update::batch_type;
+  if constexpr (!access::is_strided || is_plan<batch> || is_every_row<batch> ||
+                is_host_exec<typename Update::exec_type> || !in_batch_order<Path> || Duplicates::forbids ||
+                in_any_order<Duplicates> || adjusts_values<Duplicates>)
     return false;
   else
-    return Duplicates::needs_plan && !Job::needs_whole_rows && !Job::counts_rows &&
-           std::is_same_v<typename decltype(Job::table)::memory_space, device_space> &&
-           !std::is_same_v<typename Named::memory_space, mapped_space>;
+    return Duplicates::needs_plan && !job::needs_whole_rows && !job::counts_rows &&
+           std::is_same_v<typename access::memory_space, device_space> &&
+           !std::is_same_v<typename batch::memory_space, mapped_space>;
 }
 
 /// The tile of the kernel: one that takes rows of any width if it can, for one kernel less to compile.
@@ -260,28 +263,30 @@ using searched_tile = std::conditional_t<Job::template takes_masks<Duplicates, k
                                          kernels::masked_tile, kernels::packed_tile>;
 
 /// True if this batch is small, and aligned so that the kernel can work in its tiles.
-template <class Duplicates, class Exec, class Job, class Value, class Space>
-bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>& values,
-                 std::int64_t positions) {
-  return positions > 0 && positions <= execution_backend<Exec>::tuning(exec).positions_searched &&
-         job.table.width() != 0 && job.table.width() <= std::numeric_limits<std::int16_t>::max() &&
-         job.table.rows() <= std::numeric_limits<std::int32_t>::max() &&
-         (searched_tile<Duplicates, Job>::masked || job.template packs<Duplicates>(values));
+template <class Duplicates, class Update>
+bool is_searched(const Update& update) {
+  using backend = execution_backend<typename Update::exec_type>;
+  const auto& table = update.job.table;
+  const std::int64_t positions = update.batch.rows();
+  return positions > 0 && positions <= backend::tuning(update.exec).positions_searched &&
+         table.width() != 0 && table.width() <= std::numeric_limits<std::int16_t>::max() &&
+         table.rows() <= std::numeric_limits<std::int32_t>::max() &&
+         (searched_tile<Duplicates, typename Update::job_type>::masked ||
+          update.job.template packs<Duplicates>(update.values));
 }
 
-template <class Duplicates, int Fields = -1, class Exec, class Job, class Named, class Value, class Space>
-void launch_search(const Exec& exec, const std::string& label, const Job& job, const Named& named,
-                   std::int64_t positions, const array_ref<Value, Space>& values) {
+template <class Duplicates, int Fields = -1, class Exec, class Job, class Source, class Values>
+void launch_search(const Exec& exec, const std::string& label, const Job& job, const Source& source,
+                   const Values& values) {
   constexpr int fields = Fields < 0 ? Job::min_fields : Fields;
   if constexpr (fields < Job::max_fields)
-    if (job.fields != fields)
-      return launch_search<Duplicates, fields + 1>(exec, label, job, named, positions, values);
+    if (job.fields != fields) return launch_search<Duplicates, fields + 1>(exec, label, job, source, values);
   const auto rows = job.template kernel<Exec, Duplicates, searched_tile<Duplicates, Job>, fields>(
-      kernels::found_rows{}, positions, values);
-  using kernel = kernels::search_rows<std::remove_const_t<decltype(rows)>, Named>;
-  const auto count = static_cast<int>(positions);
-  const int at_once = static_cast<int>(execution_backend<Exec>::tuning(exec).teams_that_check);
-  const kernel search{rows, named, count, kernel::teams_of(count, at_once),
+      kernels::found_rows{}, values.rows(), values);
+  using kernel = kernels::search_rows<std::remove_const_t<decltype(rows)>, Source>;
+  const auto count = static_cast<int>(values.rows());
+  const int at_once = static_cast<int>(execution_backend<Exec>::tuning(exec).teams_that_search);
+  const kernel search{rows, source, count, kernel::teams_of(count, at_once),
                       static_cast<int>(rows.per_item())};
   before_writing();
   const tool_kernel reported(exec, label);

@@ -4,13 +4,11 @@
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
-#include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Macros.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 namespace ferry::kernels {
 
@@ -35,7 +33,7 @@ struct ring_words {
 /// The device's side of a ring: moves the items of one post after the other between its slot and device
 /// memory, until the worker declares the end. The mover knows where items are on the device:
 ///
-///   unit, wide_unit, wide       a thread moves one unit at a time, or one wide_unit if `wide` is set
+///   unit, wide                  a thread moves one unit at a time, or an opaque16 if `wide` is set
 ///   units()                     units per item
 ///   load<unit>(slot, post, i)   unit i of the post's items
 ///   store<unit>(slot, post, i, value)
@@ -67,10 +65,10 @@ struct serve_ring {
       team.team_broadcast(post, 0);
       if (post.count == 0) return;
       std::byte* const slot = ring + k % depth * slot_bytes;
-      if (std::is_same_v<typename Mover::unit, typename Mover::wide_unit> || !mover.wide)
-        move<typename Mover::unit>(team, slot, post);
+      if (mover.wide)
+        move<opaque16>(team, slot, post);
       else
-        move<typename Mover::wide_unit>(team, slot, post);
+        move<typename Mover::unit>(team, slot, post);
       link::fence_link();
       team.team_barrier();
       if (team.team_rank() != 0) continue;
@@ -125,7 +123,7 @@ struct serve_post {
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (mover.wide)
-      move<typename Mover::wide_unit>(i);
+      move<opaque16>(i);
     else
       move<typename Mover::unit>(i);
   }
@@ -142,7 +140,6 @@ struct serve_post {
 template <class Exec, class Unit, class Source>
 struct rows_from_slot {
   using unit = Unit;
-  using wide_unit = opaque16;
   void* out;
   std::int64_t out_stride;
   detail::fast_divisor width;
@@ -168,7 +165,6 @@ struct rows_from_slot {
 template <class Unit, class Source>
 struct rows_to_slot {
   using unit = Unit;
-  using wide_unit = opaque16;
   const void* table;
   std::int64_t table_stride;
   detail::fast_divisor width;
@@ -186,55 +182,6 @@ struct rows_to_slot {
   template <class Any>
   KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const Any& value) const {
     reinterpret_cast<Any*>(slot)[i] = value;
-  }
-};
-
-/// Elements of a strided array, in the order of its places: places(position, target, source) adds an
-/// element's offsets. An item is `per_item` neighbours.
-template <class Exec, class T, class Places>
-struct elements_from_slot {
-  using unit = T;
-  using wide_unit = T;
-  static constexpr bool wide = false;
-  T* target;
-  Places places;
-  std::int64_t per_item;
-
-  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return per_item; }
-  template <class>
-  KOKKOS_FUNCTION T load(const std::byte* slot, const ring_post&, std::int64_t i) const {
-    return execution_backend<Exec>::read_over_link(reinterpret_cast<const T*>(slot) + i);
-  }
-  template <class>
-  KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const T& value) const {
-    std::int64_t place = 0, slot_place = 0;
-    places(post.first * per_item + i, place, slot_place);
-    target[place] = value;
-  }
-};
-
-template <class T, class From, class Places>
-struct elements_to_slot {
-  using unit = T;
-  using wide_unit = T;
-  static constexpr bool wide = false;
-  const From* source;
-  Places places;
-  std::int64_t per_item;
-
-  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return per_item; }
-  template <class>
-  KOKKOS_FUNCTION T load(const std::byte*, const ring_post& post, std::int64_t i) const {
-    std::int64_t place = 0, slot_place = 0;
-    places(post.first * per_item + i, slot_place, place);
-    if constexpr (std::is_same_v<T, From>)
-      return source[place];
-    else
-      return convert<T>(source[place]);
-  }
-  template <class>
-  KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const T& value) const {
-    reinterpret_cast<T*>(slot)[i] = value;
   }
 };
 

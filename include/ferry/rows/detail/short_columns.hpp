@@ -8,7 +8,7 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -59,15 +59,13 @@ array_ref<T, Space> column_of(const array_ref<T, Space>& array, std::int64_t c) 
   return column;
 }
 
-/// Checks the extents of a verb by columns, from which those of each column follow, and that rows of rank 3
-/// and more are dense.
-void require_columns(const char* verb, const untyped_array& table, std::int64_t positions,
-                     const untyped_array& batch);
-[[noreturn]] void refuse_overlap(const char* verb, const untyped_array& table, const untyped_array& batch);
-
-/// Throws invalid_argument unless the arrays have no element in common.
+/// Checks the extents of a verb by columns, from which those of each column follow, that rows of rank 3 and
+/// more are dense, and that the arrays have no element in common.
 template <class Table, class Batch>
-void require_columns_apart(const char* verb, const Table& table, const Batch& batch) {
+void require_columns(const char* verb, const Table& table, std::int64_t positions, const Batch& batch) {
+  if (table.rank != 2) require_dense_rows(verb, table);
+  if (batch.rank != 2) require_dense_rows(verb, batch);
+  require_sizes(verb, table, positions, batch);
   for (std::int64_t a = 0; a < table.width(); ++a)
     for (std::int64_t b = 0; b < batch.width(); ++b)
       if (overlap(column_of(table, a), column_of(batch, b))) refuse_overlap(verb, table, batch);
@@ -83,7 +81,6 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   const auto& named = rows_named_by(indices);
   require_columns(verb, table, positions_of(named), batch);
-  require_columns_apart(verb, table, batch);
   launch_context<Exec> call(exec, verb);
   const auto move_each = [&](const auto& rows, auto... bounds) {
     prepare(call, named);
@@ -110,11 +107,13 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
 /// first, once for all columns, if the policies need a plan. Policies: those of the call.
 template <class DefaultDuplicates, class Exec, class Table, class Indices, class Values, class Write,
           class... Policies>
-ticket write_columns(const char* verb, const Exec& exec, Table& table, const Indices& indices,
+ticket write_columns(const char* verb, const Exec& exec, Table&& table, const Indices& indices,
                      const Values& values, const Write& write, Policies... policies) {
   using chosen = chosen_policies<Policies...>;
   using duplicates_policy = typename chosen::template get<duplicates_category, DefaultDuplicates>;
   using path_policy = typename chosen::template get<path_category, path::automatic>;
+  require_output<Table>();
+  require_same_width<Table, Values>();
   if constexpr (!is_plan<Indices> && !std::is_same_v<duplicates_policy, duplicates::assume_unique> &&
                 !in_any_order<duplicates_policy>) {
     using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;

@@ -9,8 +9,7 @@
 #include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/work_queue.hpp>
-#include <ferry/runtime/detail/worker_team.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 
 #include <algorithm>
 #include <atomic>

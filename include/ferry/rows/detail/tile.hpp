@@ -67,8 +67,8 @@ constexpr std::int64_t tiles_of(std::int64_t width) {
 /// the first one may begin before the row.
 template <class Tile, class T>
 KOKKOS_FORCEINLINE_FUNCTION std::int64_t masked_column(std::int64_t number, const T* row) {
-  const auto place = reinterpret_cast<std::uintptr_t>(row) / sizeof(T);
-  return number * Tile::elements - static_cast<std::int64_t>(place % Tile::elements);
+  const auto element = reinterpret_cast<std::uintptr_t>(row) / sizeof(T);
+  return number * Tile::elements - static_cast<std::int64_t>(element % Tile::elements);
 }
 
 /// row * stride. The strides of arrays in packets have 32 bits, see in_units_of: one multiplication less.

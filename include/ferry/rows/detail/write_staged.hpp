@@ -10,10 +10,8 @@
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
-#include <ferry/runtime/detail/transfer_batch.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,10 +24,17 @@
 /// The staged implementations of the writing verbs. See launch_update.hpp for jobs.
 namespace ferry::detail {
 
-/// Uploads values in host memory through the ring for the device's kernels, as one dense batch.
+/// Values where the device's kernels reach them: those in host memory are uploaded through the ring, as one
+/// dense batch. Those of bags are made on the device.
+/// @{
+template <class Exec, class Value>
+const auto& values_on_device(launch_context<Exec>&, const std::string&,
+                             const array_ref<Value, device_space>& values) {
+  return values;
+}
 template <class Exec, class Value, class Space>
-auto upload_values(launch_context<Exec>& call, const std::string& label,
-                   const array_ref<Value, Space>& values) {
+auto values_on_device(launch_context<Exec>& call, const std::string& label,
+                      const array_ref<Value, Space>& values) {
   using plain = std::remove_const_t<Value>;
   const auto wide = values.width();
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
@@ -54,6 +59,7 @@ auto upload_values(launch_context<Exec>& call, const std::string& label,
                   });
   return dense_rows<const plain, device_space>(data, values.rows(), wide, "values");
 }
+/// @}
 
 /// The rows of a source from item `first` on.
 /// @{
@@ -69,13 +75,14 @@ inline kernels::consecutive_rows rows_from(const kernels::consecutive_rows& rows
 /// listed_rows or consecutive_rows.
 template <class Exec, class Job, class Rows, class Value>
 void drain_rows(launch_context<Exec>& call, const std::string& label, const Job& job, const Rows& rows,
-                std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
+                const array_ref<Value, device_space>& values) {
+  const std::int64_t items = values.rows(), width = values.width();
   const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
   const auto labels = update_labels::of<Job>(call, label);
   if (row_bytes == 0) {  // nothing travels, but rows are counted
     const auto host = host_side(call.exec());
-    launch_update<duplicates::assume_unique>(
-        host, labels, job, rows, items, dense_rows<const Value, pinned_space>(nullptr, items, 0, "values"));
+    launch_update<duplicates::assume_unique>(host, labels, job, rows, items,
+                                             dense_rows<Value, pinned_space>(nullptr, items, 0, "values"));
     host.fence(label);
     return;
   }
@@ -83,11 +90,8 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
   // ring.
   using table_space = typename decltype(job.table)::memory_space;
   constexpr bool lands = is_page_locked<table_space> && Job::template replaces_by<std::remove_const_t<Value>>;
-  array_ref<const Value, device_space> batch =
-      dense_rows<const Value, device_space>(values, items, width, "values");
-  batch.strides[0] = stride;
   long_runs runs;
-  if constexpr (lands) runs = long_runs::between(call.exec(), rows.rows, job.table, batch);
+  if constexpr (lands) runs = long_runs::between(call.exec(), rows.rows, job.table, values);
   [[maybe_unused]] const auto landed = call.event_to_record();
   transfer_batch<Exec> straight(call.exec(), label, table_space::name, device_space::name);
   std::mutex adding;
@@ -97,8 +101,8 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
         [&]([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t length) {
           if constexpr (lands) {
             const std::lock_guard lock(adding);
-            straight.add(job.table.data + rows.rows[begin] * job.table.row_stride(), values + begin * stride,
-                         length * row_bytes);
+            straight.add(job.table.data + rows.rows[begin] * job.table.row_stride(),
+                         values.data + begin * values.row_stride(), length * row_bytes);
           }
         },
         on_rest);
@@ -109,7 +113,7 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
     ring<Exec> slots(call, call.exec(), label, items, row_bytes,
                      execution_backend<Exec>::tuning(call.exec()).staging_workers);
     before_writing();
-    slots.from_device(mover_to_slot(batch, kernels::identity{}), rest_of,
+    slots.from_device(mover_to_slot(values, kernels::identity{}), rest_of,
                       [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
                         launch_update<duplicates::assume_unique>(
                             host, labels, job, rows_from(rows, first), count,
@@ -142,7 +146,9 @@ void drain_plan(launch_context<Exec>& call, const std::string& label, const Job&
   const std::int64_t wide = values.width();
   const std::int64_t* rows =
       plan_array_for_host(call, store.unique_rows, items);  // waits for the kernels above
-  drain_rows(call, label, job, kernels::listed_rows{rows}, items, combined, wide, wide);
+  using wire = std::remove_pointer_t<decltype(combined)>;
+  drain_rows(call, label, job, kernels::listed_rows{rows},
+             dense_rows<wire, device_space>(combined, items, wide, "values"));
 }
 
 /// A copy of the plan whose arrays kernels of the host can read.
@@ -179,8 +185,8 @@ row_plan plan_for_host(launch_context<Exec>& call, const row_plan& plan) {
 
 /// The whole verb on the host's threads: table and values are both in host memory.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-void write_on_host(launch_context<Exec>& call, const std::string& label, const Job& job, const row_plan& plan,
-                   const array_ref<Value, Space>& values) {
+void write_plan_on_host(launch_context<Exec>& call, const std::string& label, const Job& job,
+                        const row_plan& plan, const array_ref<Value, Space>& values) {
   const auto labels = update_labels::of<Job>(call, label);
   const auto host = host_side(call.exec());
   const row_plan host_plan = plan_for_host(call, plan);
@@ -199,28 +205,20 @@ void write_on_host(launch_context<Exec>& call, const std::string& label, const J
   host.fence(label);
 }
 
-/// Table on the device: the values have been uploaded.
-template <class Duplicates, class Exec, class Job, class Value>
-void launch_uploaded(launch_context<Exec>& call, const std::string& label, const Job& job,
-                     const row_plan& plan, const array_ref<Value, device_space>& values) {
-  const auto labels = update_labels::of<Job>(call, label);
-  const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, plan, values);
-  launch_update<Duplicates>(call.exec(), labels, job, source, plan.positions(), values);
-}
-
 /// Chooses one of the three staged implementations by the spaces of table and values.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 void write_staged(launch_context<Exec>& call, const std::string& label, const Job& job, const row_plan& plan,
                   const array_ref<Value, Space>& values) {
-  using table_space = typename decltype(job.table)::memory_space;
-  if constexpr (!table_space::is_host_accessible && !Space::is_host_accessible)
-    launch_uploaded<Duplicates>(call, label, job, plan, values);  // made on the device, as those of bags are
-  else if constexpr (!table_space::is_host_accessible)
-    launch_uploaded<Duplicates>(call, label, job, plan, upload_values(call, label, values));
-  else if constexpr (Space::is_host_accessible)
-    write_on_host<Duplicates>(call, label, job, plan, values);
-  else
+  if constexpr (!decltype(job.table)::memory_space::is_host_accessible) {
+    const auto& batch = values_on_device(call, label, values);
+    const auto labels = update_labels::of<Job>(call, label);
+    const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, plan, batch);
+    launch_update<Duplicates>(call.exec(), labels, job, source, plan.positions(), batch);
+  } else if constexpr (Space::is_host_accessible) {
+    write_plan_on_host<Duplicates>(call, label, job, plan, values);
+  } else {
     drain_plan<Duplicates>(call, label, job, plan, values);
+  }
 }
 
 /// Writes to a table in host memory by values and a plan on the device. The device's teams write from the
@@ -238,29 +236,24 @@ void write_cooperative(launch_context<Exec>& call, const std::string& label, con
   const auto* combined = combine_on_device<Duplicates>(call, label, job, plan, items, values);
   if (combined == nullptr) return;
   using wire = std::remove_cvref_t<decltype(*combined)>;
-  const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(wire));
-
-  ring<Exec> slots(call, call.side_stream(), label, items, row_bytes,
-                   execution_backend<Exec>::tuning(call.exec()).cooperative_workers);
-  const split_cursor split(call, items, row_bytes);
-  list_from_back<Exec, std::int64_t> list(call, items);
-  split.after(call);
   const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
-  launch_update<unique>(call.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
-                        schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
-
-  list.bring(call, store.unique_rows);
-  auto queue = split.for_host(slots.per_slot());
-  slots.from_device(
-      queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
-      [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
-        const auto packed =
-            dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
-        launch_update<unique>(host, labels, job, kernels::listed_rows{list.await_rows(first, slots)}, count,
-                              packed);
+  const std::int64_t by_teams = share_rows(
+      call, label, std::pair<const std::int64_t*, std::int64_t>(store.unique_rows, items),
+      bytes_of_rows(batch, 1),
+      [&](const auto& order) {
+        launch_update<unique>(call.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
+                              order);
+      },
+      [&](auto& slots, auto& queue, const auto& rows_from) {
+        slots.from_device(
+            queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
+            [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
+              const auto packed = dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot),
+                                                                       count, wide, "slot");
+              launch_update<unique>(host, labels, job, kernels::listed_rows{rows_from(first)}, count, packed);
+            });
       });
-  moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, split.left_to_device()));
-  split.join(call);
+  moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, by_teams));
 }
 
 }  // namespace ferry::detail

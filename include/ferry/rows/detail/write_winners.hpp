@@ -2,15 +2,14 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
-#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
+#include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -55,23 +54,23 @@ struct winner_table {
     // Mixed twice: one product leaves rows at some equal distances (Fibonacci numbers) next to each other.
     slot mixed = static_cast<slot>(row) * 0x9e3779b97f4a7c15ull;
     mixed = (mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15ull;
-    for (slot place = by_row ? static_cast<slot>(row) : mixed >> (64 - slot_bits);;
-         place = (place + 1) & mask) {
-      slot entry = Atomics::atomic_read(slots + place);
-      if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + place, empty, claim_word);
-      if (entry == empty) return static_cast<std::uint32_t>(place);
+    for (slot index = by_row ? static_cast<slot>(row) : mixed >> (64 - slot_bits);;
+         index = (index + 1) & mask) {
+      slot entry = Atomics::atomic_read(slots + index);
+      if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + index, empty, claim_word);
+      if (entry == empty) return static_cast<std::uint32_t>(index);
       if (entry >> position_bits != claim_word >> position_bits) continue;
       // A position that has lost already needs no atomic: one row may have all of them.
-      if (Last && entry < claim_word) Atomics::atomic_raise(slots + place, claim_word);
-      if (!Last && claim_word < entry) Atomics::atomic_lower(slots + place, claim_word);
-      return static_cast<std::uint32_t>(place);
+      if (Last && entry < claim_word) Atomics::atomic_raise(slots + index, claim_word);
+      if (!Last && claim_word < entry) Atomics::atomic_lower(slots + index, claim_word);
+      return static_cast<std::uint32_t>(index);
     }
   }
-  KOKKOS_FUNCTION std::int64_t row(std::uint32_t place) const {
-    return static_cast<std::int64_t>(slots[place] >> position_bits);
+  KOKKOS_FUNCTION std::int64_t row(std::uint32_t index) const {
+    return static_cast<std::int64_t>(slots[index] >> position_bits);
   }
-  KOKKOS_FUNCTION std::int64_t winner(std::uint32_t place) const {
-    return static_cast<std::int64_t>(slots[place] & ((slot{1} << position_bits) - 1));
+  KOKKOS_FUNCTION std::int64_t winner(std::uint32_t index) const {
+    return static_cast<std::int64_t>(slots[index] & ((slot{1} << position_bits) - 1));
   }
 };
 
@@ -105,9 +104,9 @@ struct winning_positions {
   const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t p, bool) const {
-    const std::uint32_t place = slot_of[p];
-    if (place == ~std::uint32_t{0} || (findings != nullptr && findings->out_of_range != 0)) return -1;
-    return table.winner(place) == p ? p : -1;
+    const std::uint32_t index = slot_of[p];
+    if (index == ~std::uint32_t{0} || (findings != nullptr && findings->out_of_range != 0)) return -1;
+    return table.winner(index) == p ? p : -1;
   }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t p) const { return table.row(slot_of[p]); }
 };
@@ -120,23 +119,27 @@ namespace ferry::detail {
 
 /// True if the winners of these operands may be found without sorting: a device's, for rows in its own memory
 /// that are moved as they are. In host memory the order of the rows decides the rate.
-template <class Path, class Duplicates, class Exec, class Job, class Value>
+template <class Path, class Duplicates, class Update>
 consteval bool may_write_winners() {
-  if constexpr (is_host_exec<Exec> || !in_batch_order<Path>)
+  using access = typename Update::access_type;
+  using batch = typename Update::batch_type;
+  if constexpr (!access::is_strided || is_plan<batch> || is_every_row<batch> ||
+                is_host_exec<typename Update::exec_type> || !in_batch_order<Path>)
     return false;
   else
-    return std::is_same_v<typename decltype(Job::table)::memory_space, device_space> &&
+    return std::is_same_v<typename access::memory_space, device_space> &&
            (std::is_same_v<Duplicates, duplicates::last> ||
-            std::is_same_v<Duplicates,
-                           duplicates::first>)&&Job::template replaces_by<std::remove_const_t<Value>>;
+            std::is_same_v<Duplicates, duplicates::first>)&&Update::job_type::
+               template replaces_by<std::remove_const_t<typename Update::values_type::value_type>>;
 }
 
-/// True if a hash table of winners can serve this job, and is faster than a plan for `positions` positions.
-template <class Exec, class Job>
-bool winners_beat_a_plan(const Exec& exec, const Job& job, std::int64_t positions) {
-  const auto& tuning = execution_backend<Exec>::tuning(exec);
-  return positions >= tuning.fewest_claims && positions <= tuning.most_claims && job.table.width() != 0 &&
-         kernels::winner_table::fits(positions, job.table.rows());
+/// True if a hash table of winners can serve this batch, and is faster than a plan.
+template <class Update>
+bool winners_beat_a_plan(const Update& update) {
+  const auto& tuning = execution_backend<typename Update::exec_type>::tuning(update.exec);
+  const std::int64_t positions = update.batch.rows();
+  return positions >= tuning.fewest_claims && positions <= tuning.most_claims &&
+         update.job.table.width() != 0 && kernels::winner_table::fits(positions, update.job.table.rows());
 }
 
 /// A table of winners for `items` items that name rows of `rows`, and the number of its slots, which the
@@ -152,37 +155,33 @@ std::pair<kernels::winner_table, std::int64_t> winners_for(launch_context<Exec>&
           slots};
 }
 
-template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
-          class Value, class Space>
-ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
-                         const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
-                         const rollback& ends) {
-  using plain = std::remove_const_t<Index>;
+template <class Path, class Bounds, class Duplicates, class Update>
+ticket update_by_winners(const Update& update) {
+  using exec = typename Update::exec_type;
+  using index = std::remove_const_t<typename Update::batch_type::value_type>;
   constexpr bool last = std::is_same_v<Duplicates, duplicates::last>;
-  const std::int64_t n = indices.rows();
-  launch_context<Exec> call(exec, verb);
+  const auto& table = update.job.table;
+  const auto& values = update.values;
+  const std::int64_t n = update.batch.rows();
+  launch_context<exec> call(update.exec, update.verb);
   // As for a small batch, which is sorted.
   call.refuse_capture(
       "but small batches are sorted, which a graph can't repeat; make the plan before the capture, or use duplicates::assume_unique");
   const std::string& label = call.label(Path::name);
-  call.roll_back_by(ends);
-  [[maybe_unused]] const auto traffic =
-      count_transfer<Path>(call, values, job.table, bytes_of_rows(values, n));
-  require_direct_reach(verb, exec, values);
-  call.reads_from(values);
-  call.touches(job.table);
-  const plain* const list = indices_for_kernels(call, indices);
-  const report_writer report = Bounds::reports ? call.report() : report_writer{};
-  const auto [table, slots] = winners_for(call, n, job.table.rows());
+  call.roll_back_by(update.undo);
+  [[maybe_unused]] const auto traffic = count_transfer<Path>(call, values, table, bytes_of_rows(values, n));
+  static_cast<void>(prepare_job<Path>(call, label, update));
+  const auto rows = rows_for_kernels<Bounds>(call, update.batch, table.rows());
+  const auto [winners, slots] = winners_for(call, n, table.rows());
   auto* const slot_of = call.template scratch<std::uint32_t>(n);
-  launch(exec, call.label(Path::name, "clear"), slots, kernels::clear_slots{table.slots});
-  launch(exec, call.label(Path::name, "claim"), n,
-         kernels::claim_slots<execution_backend<Exec>, plain, Bounds, last>{
-             {list, job.table.rows(), report}, table, slot_of});
+  launch(call.exec(), call.label(Path::name, "clear"), slots, kernels::clear_slots{winners.slots});
+  launch(call.exec(), call.label(Path::name, "claim"), n,
+         kernels::claim_slots<execution_backend<exec>, index, Bounds, last>{rows, winners, slot_of});
   before_writing();
-  launch_gather(exec, label, values, job.table,
-                kernels::winning_positions{table, slot_of, Bounds::reports ? report.findings : nullptr}, n);
-  return call.finish(job.table, n, std::is_signed_v<plain>);
+  launch_gather(
+      call.exec(), label, values, table,
+      kernels::winning_positions{winners, slot_of, Bounds::reports ? rows.report.findings : nullptr}, n);
+  return call.finish(table, n, has_signed_indices(update.batch));
 }
 
 }  // namespace ferry::detail

@@ -49,14 +49,14 @@ struct roles {
   static constexpr role any{kind::any};
 };
 
-/// One way to call a verb: the roles of its arguments, then up to `most` more with the role `more`, then
+/// One way to call a verb: the roles of its arguments, then up to `max_more` with the role `more`, then
 /// policies.
 struct call_form {
   std::array<role, 8> roles;
   std::size_t count;
   bool policies;
   role more{};
-  std::size_t most = 0;
+  std::size_t max_more = 0;
 
   [[nodiscard]] consteval call_form with(role part, std::size_t number) const {
     return {roles, count, policies, part, number};
@@ -112,10 +112,10 @@ consteval std::size_t mismatches(const call_form& form, argument_list arguments,
 }
 
 /// The flaw of arguments after those that have roles.
-consteval flaw flaw_of_rest(const call_form& form, argument_list arguments) {
+consteval flaw flaw_of_others(const call_form& form, argument_list arguments) {
   std::size_t i = form.count;
-  while (i < arguments.count && i - form.count < form.most && plays(form.more, arguments.kinds[i])) ++i;
-  const bool full = i - form.count == form.most;
+  while (i < arguments.count && i - form.count < form.max_more && plays(form.more, arguments.kinds[i])) ++i;
+  const bool full = i - form.count == form.max_more;
   for (; i < arguments.count; ++i) {
     if (!form.policies) return flaw::call;
     if (!arguments.is(i, kind::policy))
@@ -150,7 +150,7 @@ consteval bool lacks_execution_space(const call_form& form, argument_list argume
   return false;
 }
 
-/// True if two arguments of the call have changed places.
+/// True if two arguments of the call are swapped.
 consteval bool is_swapped(const call_form& form, argument_list arguments) {
   std::array<unsigned, 16> kinds{};
   if (arguments.count > kinds.size() || mismatches(form, arguments) < 2) return false;
@@ -170,7 +170,7 @@ consteval std::size_t distance(const call_form& form, argument_list arguments) {
   return mismatches(form, arguments) + (arguments.count > form.count ? arguments.count - form.count : 0);
 }
 
-/// The flaw of a call that begins with an execution space and fits no form. The nearest form tells.
+/// The flaw of a call that begins with an execution space and fits no form. The nearest form has the flaw.
 consteval flaw flaw_of_nearest(const call_form* forms, std::size_t count, argument_list arguments) {
   const call_form* nearest = forms;
   for (std::size_t i = 1; i < count; ++i)
@@ -186,14 +186,14 @@ consteval flaw flaw_of_nearest(const call_form* forms, std::size_t count, argume
   for (std::size_t i = 0; i < nearest->count; ++i)
     if (!plays(nearest->roles[i], arguments.kinds[i]))
       return flaw_of_role(nearest->roles[i], arguments.kinds[i]);
-  return flaw_of_rest(*nearest, arguments);
+  return flaw_of_others(*nearest, arguments);
 }
 
 /// The flaw of a call of a verb, none if it fits one of the forms. A call without an execution space is
 /// refused if it resembles one, because other libraries have functions of these names.
 consteval flaw flaw_of_call(const call_form* forms, std::size_t count, argument_list arguments) {
   for (std::size_t i = 0; i < count; ++i)
-    if (mismatches(forms[i], arguments) == 0 && flaw_of_rest(forms[i], arguments) == flaw::none)
+    if (mismatches(forms[i], arguments) == 0 && flaw_of_others(forms[i], arguments) == flaw::none)
       return flaw_of_written(forms[i], arguments);
   if (!plays(forms->roles[0], kind::execution_space))
     return forms->roles[0].kinds == kind::rule && arguments.is(0, kind::object) ? flaw::no_rule : flaw::call;

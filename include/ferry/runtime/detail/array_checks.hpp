@@ -6,6 +6,7 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -46,6 +47,19 @@ consteval void require_reach() {
   static_assert(
       may_dereference<std::remove_cvref_t<Exec>, typename traits_of<Array>::memory_space>(),
       "ferry: a host execution space can't dereference rows in device_space; pass an instance of the device's execution space.");
+}
+
+[[noreturn]] void refuse_array_device(std::string_view verb, const array_note& array, int device,
+                                      int instance);
+
+/// Throws invalid_argument if the array is known to lie on another device than the instance.
+template <class Exec, class T, class Space>
+void require_array_device(std::string_view verb, const Exec& exec, const array_ref<T, Space>& array) {
+  if constexpr (!is_host_exec<Exec> && !Space::is_host_accessible) {
+    const int device = array.device();
+    if (device >= 0 && device != execution_backend<Exec>::device_of(exec)) [[unlikely]]
+      refuse_array_device(verb, array.note(), device, execution_backend<Exec>::device_of(exec));
+  }
 }
 
 /// `empty`: an array without extents and memory, else one of strided rows.

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/memory/device.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace ferry {
@@ -93,6 +95,18 @@ struct registers {
 template <class Dependent>
 using registers_for = registers<std::void_t<Dependent>>;
 
+/// Every call that runs kernels comes here before it takes a lock or enqueues anything. Throws
+/// invalid_argument unless Kokkos runs, and in a child that was forked after Kokkos::initialize, unless
+/// `exec` is a host instance of one thread: the calling thread.
+template <class Exec>
+void require_own_kokkos(const Exec& exec, std::string_view call) {
+  require_kokkos(call);
+  if (!process_identity::get().has_lost_kokkos()) return;
+  if constexpr (HostExecutionSpace<Exec>)
+    if (concurrency_of(exec) == 1) return;
+  refuse_lost_kokkos(call);
+}
+
 /// True if host code may dereference device_space, as on a host backend.
 template <class Dependent>
 inline constexpr bool device_is_host = device_backend<Dependent>::device_is_host;
@@ -107,7 +121,7 @@ consteval bool may_dereference() {
     return true;
 }
 
-/// The home of memory for work of an instance: its device; for a host instance wherever memory lies by
+/// The device of memory for work of an instance: its own; for a host instance wherever memory lies by
 /// default.
 template <class Exec>
 device memory_home(const Exec& exec) {

@@ -5,7 +5,6 @@
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
-#include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/report.hpp>
@@ -18,86 +17,14 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace ferry::detail {
 
-/// A pool of further instances of an execution space, for work that must not wait for the kernels of the
-/// user's instance. They are made when needed and destroyed with the pool. A lease does not own its instance,
-/// because no instance may outlive Kokkos.
-class side_stream_pool {
- public:
-  explicit side_stream_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
-      : nodes_(std::move(nodes)) {}
-  side_stream_pool(const side_stream_pool&) = delete;
-  side_stream_pool& operator=(const side_stream_pool&) = delete;
-  ~side_stream_pool() { static_cast<void>(idle_->close()); }
-
-  /// An instance of the type and on the device of `exec`, used by nobody else while the lease lives. A pool
-  /// serves one type. A lease that outlives the pool may only be dropped.
-  template <class Exec>
-  [[nodiscard]] std::shared_ptr<Exec> take(const Exec& exec) {
-    const int device = execution_backend<Exec>::device_of(exec);
-    auto* instance = static_cast<Exec*>(take_idle(device));
-    if (instance == nullptr) {
-      [[maybe_unused]] const auto lock = execution_backend<Exec>::lock_instances();
-      auto fresh = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
-      instance = fresh.get();
-      const std::lock_guard lock_all(guard_);
-      instances_.reserve(instances_.size() + 1);
-      idle_->expect(1);
-      instances_.push_back(std::move(fresh));
-    }
-    const auto give_back = [idle = idle_, device](Exec* dropped) noexcept { idle->put({device, dropped}); };
-    return {instance, give_back, detail::node_allocator<Exec>(nodes_)};
-  }
-
- private:
-  struct idle_instance {
-    int device = -1;
-    void* instance = nullptr;
-  };
-  using list = free_list<idle_instance>;
-
-  void* take_idle(int device) {
-    return idle_
-        ->take([device](const std::vector<idle_instance>& idle) {
-          std::size_t place = idle.size();
-          while (place-- != 0)
-            if (idle[place].device == device) break;
-          return place;
-        })
-        .instance;
-  }
-
-  std::shared_ptr<detail::node_pool> nodes_;
-  std::shared_ptr<list> idle_ = std::make_shared<list>();
-  std::mutex guard_;
-  std::vector<std::shared_ptr<void>> instances_;
-};
-
-/// Resources that graphs released, kept until a verb drops them: graphs release them in threads that must not
-/// call the device's runtime. Thread-safe.
-class graph_resources {
- public:
-  /// After the engine is destroyed, nothing may be freed here: the device may be gone, and the process is
-  /// about to end.
-  void put(std::shared_ptr<void>* dropped) noexcept;
-  [[nodiscard]] std::vector<std::shared_ptr<void>> empty() noexcept;
-  /// True if empty() would return something. Without the lock, so what comes at the same time may be missed.
-  [[nodiscard]] bool is_filled() const noexcept { return filled_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::vector<std::shared_ptr<void>> close() noexcept;
-
- private:
-  std::mutex guard_;
-  std::vector<std::shared_ptr<void>> content_;
-  std::atomic<bool> filled_{false};
-  bool open_ = true;
-};
-
-/// Holds an execution space instance for objects that may outlive Kokkos; instances may not. Thread-safe.
+/// An object that holds an execution space instance and may outlive Kokkos, which no instance may.
 class kept_instance {
  public:
   virtual ~kept_instance() = default;
@@ -111,18 +38,14 @@ class kept_instance {
 /// address of an instance of that space; the templates pass it.
 class engine : public ticket_state_keeper {
  public:
-  /// That of a device, of an instance's device, or of the device that Kokkos uses. The library defines the
-  /// first.
+  /// That of a device, -1 for the one that Kokkos uses, which the library defines, or of an instance's
+  /// device.
   /// @{
   template <ExecutionSpace Exec>
-  static std::shared_ptr<engine> get_on(int device);
+  static std::shared_ptr<engine> get_on(int device = -1);
   template <ExecutionSpace Exec>
   static std::shared_ptr<engine> get(const Exec& exec) {
     return get_on<Exec>(execution_backend<Exec>::device_of(exec));
-  }
-  template <ExecutionSpace Exec>
-  static std::shared_ptr<engine> get() {
-    return get_on<Exec>(execution_backend<Exec>::default_device());
   }
   /// @}
   /// Releases the engines of an execution space, as Kokkos::finalize does.
@@ -139,12 +62,24 @@ class engine : public ticket_state_keeper {
                                                              function_ref<void(event&)> order_after) = 0;
   [[nodiscard]] virtual std::shared_ptr<void> pinned_scratch(std::size_t bytes, bool capturing = false) = 0;
   [[nodiscard]] virtual std::shared_ptr<report_writer> report(bool capturing = false) = 0;
-  [[nodiscard]] ticket_state_handle take_ticket_state() { return detail::take_ticket_state(states_); }
-  /// Memory for the small objects of verbs.
-  [[nodiscard]] const std::shared_ptr<node_pool>& nodes() const { return nodes_; }
+  /// States of ended work return first: the pool of a steady loop then holds as many as are in flight.
+  [[nodiscard]] ticket_state_handle take_ticket_state(bool capturing) {
+    if (!capturing) reap();
+    return detail::take_ticket_state(states_);
+  }
 
-  [[nodiscard]] side_stream_pool& side_streams() { return side_streams_; }
-  [[nodiscard]] const std::shared_ptr<graph_resources>& dropped() const { return drop_box_; }
+  /// Another instance on the device, for work that must not wait for the kernels of the user's instance.
+  /// While the lease lives, nobody else uses it. The engine ends it: a lease that lives longer may only be
+  /// dropped.
+  template <ExecutionSpace Exec>
+  [[nodiscard]] std::shared_ptr<Exec> side_stream(const Exec& exec) {
+    return std::static_pointer_cast<Exec>(side_stream_of(&exec));
+  }
+
+  /// Resources that graphs released, kept until a verb drops them: graphs release them in threads that must
+  /// not call the device's runtime. Those that come after the engine are never freed: the device may be gone.
+  using dropped_resources = free_list<std::shared_ptr<void>*>;
+  [[nodiscard]] const std::shared_ptr<dropped_resources>& dropped() const { return dropped_; }
 
   /// The end of the work enqueued on `exec` so far; null if it has ended.
   template <ExecutionSpace Exec>
@@ -166,24 +101,19 @@ class engine : public ticket_state_keeper {
   virtual void wait_for(const void* exec, event& before) = 0;
   virtual void fence(const void* exec, const std::string& label) = 0;
   virtual void give_to_graph(const void* exec, const char* verb, ticket_state& state) = 0;
-  [[nodiscard]] virtual std::shared_ptr<void> side_stream(const void* exec) = 0;
+  /// Like `exec`; null: any on the device.
+  [[nodiscard]] virtual std::shared_ptr<void> side_stream_of(const void* exec) = 0;
   /// Makes the error from what a verb's kernels found, once its work has ended; null for none.
   using error_maker = std::exception_ptr (*)(ticket_state&);
   [[nodiscard]] virtual error_maker find_error() const = 0;
   /// @}
 
-  /// Held from record() until the event is noted, so that two threads that share an instance note their
-  /// events in order.
+  /// Held from record() until the event is recorded in arrays, so that two threads that share an instance
+  /// record their events in order.
   [[nodiscard]] std::unique_lock<std::mutex> lock_order() { return std::unique_lock(order_guard_); }
 
   /// Drops `instance` when the engine is destroyed, if it still lives.
   void watch(std::weak_ptr<kept_instance> instance);
-
-  /// An instance on the device for short work of ferry's own.
-  template <ExecutionSpace Exec>
-  [[nodiscard]] Exec own_instance() {
-    return *static_cast<const Exec*>(instance());
-  }
 
   void add_finding(instance_id who, const std::exception_ptr& error) noexcept override;
   [[nodiscard]] std::exception_ptr take_finding(instance_id who, stream_handle stream) noexcept override;
@@ -200,7 +130,6 @@ class engine : public ticket_state_keeper {
   explicit engine(int device) : device_number_(device) {}
   /// Waits for detached work, and drops what the engine keeps. Destructors call it before any pool ends.
   void close() noexcept;
-  [[nodiscard]] virtual const void* instance() = 0;
 
  private:
   /// Detached work of one instance, which ends in the order in which it was enqueued.
@@ -215,7 +144,6 @@ class engine : public ticket_state_keeper {
   detached_tickets* detached_of(instance_id who) noexcept;
   void hear(ticket_state& ended) noexcept;
   void drop_all(bool (*has_ended)(ticket_state&)) noexcept;
-  void keep_captured(ticket_state_handle verb) noexcept;
   /// Adds the findings of launches on a stream, which is that of instance `who`, to the others. With a
   /// finding it waits for the work of the stream, because later launches may write the report. `everyone`:
   /// those of all streams, without a wait.
@@ -224,10 +152,8 @@ class engine : public ticket_state_keeper {
   const int device_number_;
   std::mutex order_guard_;
   std::mutex guard_;
-  std::shared_ptr<node_pool> nodes_ = std::make_shared<node_pool>();
   std::shared_ptr<ticket_state_pool> states_ = std::make_shared<ticket_state_pool>();
-  std::shared_ptr<graph_resources> drop_box_ = std::make_shared<graph_resources>();
-  side_stream_pool side_streams_{nodes_};
+  std::shared_ptr<dropped_resources> dropped_ = std::make_shared<dropped_resources>();
   unheard_findings unheard_;
   std::vector<detached_tickets> detached_;
   std::atomic<bool> keeps_work_{false};  ///< true if detached_ has any, read without the lock
@@ -235,6 +161,51 @@ class engine : public ticket_state_keeper {
   ticket_state* captured_ = nullptr;         ///< verbs of graphs without a ticket, linked by `next`
   std::atomic<bool> keeps_captured_{false};  ///< true if there is any, read without the lock
   std::vector<std::weak_ptr<kept_instance>> instances_;
+};
+
+/// An instance on a device, for objects that may outlive Kokkos. The engine of the device drops it at
+/// Kokkos::finalize. Thread-safe.
+template <class Exec>
+class device_instance final : public kept_instance {
+ public:
+  using backend = execution_backend<Exec>;
+
+  [[nodiscard]] static std::shared_ptr<device_instance> on(int device) {
+    const auto owner = engine::get_on<Exec>(device);
+    auto instance = std::make_shared<device_instance>(backend::template instance_on<Exec>(device));
+    owner->watch(instance);
+    return instance;
+  }
+  explicit device_instance(Exec exec) : exec_(std::move(exec)) {}
+
+  device_instance(const device_instance&) = delete;
+  device_instance& operator=(const device_instance&) = delete;
+  ~device_instance() override { drop(); }
+
+  /// Kokkos leaves the device of an instance that ends current; the guard restores the thread's own.
+  void drop() noexcept override {
+    std::optional<Exec> last;
+    {
+      const std::lock_guard lock(guard_);
+      last.swap(exec_);
+    }
+    if (!last) return;
+    try {
+      const typename backend::device_guard guard(*last);
+      last.reset();
+    } catch (...) {  // the device failed
+    }
+  }
+  /// Throws invalid_argument after Kokkos::finalize.
+  [[nodiscard]] Exec get() const {
+    const std::lock_guard lock(guard_);
+    if (!exec_) throw invalid_argument("ferry: Kokkos was finalized, which ends the instances of devices");
+    return *exec_;
+  }
+
+ private:
+  mutable std::mutex guard_;
+  std::optional<Exec> exec_;
 };
 
 /// The findings of kernels of an execution space in a report; valid once they have ended. Without errors it

@@ -6,7 +6,6 @@
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -24,7 +23,7 @@ struct host_findings {
 };
 
 /// A bad offset of the bags of `positions` positions, and its fault: "offsets[5] = 2, which ...".
-/// `owner` follows the place.
+/// `owner` follows the offset.
 [[gnu::cold]] std::string describe_offset(const index_report& report, std::int64_t positions,
                                           const std::string& owner = {});
 
@@ -36,22 +35,22 @@ struct host_findings {
 
 /// The tables of a verb on several of them, which have `bags` bags each. Without bags the table that is
 /// written and the one that is read, which the report numbers in this order.
-struct table_notes {
+struct table_descriptions {
   std::vector<array_note> tables;
   std::int64_t bags = 0;
 };
 
 template <class Tables>
-std::shared_ptr<const table_notes> notes_of(const Tables& tables, std::int64_t bags) {
-  auto notes = std::make_shared<table_notes>();
-  notes->bags = bags;
-  for (const auto& table : tables) notes->tables.push_back(table.note());
-  return notes;
+std::shared_ptr<const table_descriptions> descriptions_of(const Tables& tables, std::int64_t bags) {
+  auto list = std::make_shared<table_descriptions>();
+  list->bags = bags;
+  for (const auto& table : tables) list->tables.push_back(table.note());
+  return list;
 }
 
 /// The error of a report of a verb on several tables. `values`: see above, here of rows for all tables.
 [[gnu::cold]] std::exception_ptr found_error(const index_report& report, const std::string& verb,
-                                             const table_notes& list, const array_note& values,
+                                             const table_descriptions& list, const array_note& values,
                                              std::int64_t positions, bool signed_indices);
 
 /// Prints an error that can't be thrown.
@@ -71,22 +70,17 @@ class unheard_findings {
   /// Prints the finding at once if the list is full: in a loop that never waits it would grow for ever.
   [[gnu::cold]] void add(instance_id who, const std::exception_ptr& error) noexcept;
   /// The oldest finding of an instance, null for none.
-  [[nodiscard]] std::exception_ptr take(instance_id who) noexcept {
-    return filled_.load(std::memory_order_acquire) ? take_one(who) : nullptr;
-  }
+  [[nodiscard]] std::exception_ptr take(instance_id who) noexcept;
 
  private:
-  static constexpr std::size_t most = 64;
+  static constexpr std::size_t max_findings = 64;
   struct entry {
     instance_id who;
     std::exception_ptr error;
   };
 
-  [[gnu::cold]] std::exception_ptr take_one(instance_id who) noexcept;
-
   std::mutex guard_;
   std::vector<entry> list_;
-  std::atomic<bool> filled_{false};  ///< true if the list has any, read without the lock
 };
 
 }  // namespace ferry::detail

@@ -6,7 +6,7 @@ namespace ferry::detail {
 
 enum class flaw {
   none,
-  call,  ///< an argument is missing or in another place
+  call,  ///< an argument is missing or in another position
   no_execution_space,
   late_execution_space,
   early_policy,

@@ -5,6 +5,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -50,14 +51,14 @@ struct host_run {
   std::int64_t runs;
 
   [[nodiscard]] std::int64_t begin(std::int64_t count) const {
-    return count / runs * number + rest(count, number);
+    return count / runs * number + remainder(count, number);
   }
   [[nodiscard]] std::int64_t end(std::int64_t count) const {
-    return count / runs * (number + 1) + rest(count, number + 1);
+    return count / runs * (number + 1) + remainder(count, number + 1);
   }
 
  private:
-  [[nodiscard]] std::int64_t rest(std::int64_t count, std::int64_t before) const {
+  [[nodiscard]] std::int64_t remainder(std::int64_t count, std::int64_t before) const {
     return before < count % runs ? before : count % runs;
   }
 };
@@ -186,6 +187,15 @@ class fast_divisor {
   std::uint32_t multiplier_ = 0;  ///< 0 for a divisor of 2^31 and more, which exceeds each smaller i
   int shift_ = 0;                 ///< of a power of two; else minus the bits of the divisor
 };
+
+/// The blocks that kernels may have. A multiprocessor holds 2048 threads.
+template <class Occupancy, class Exec>
+std::int64_t most_blocks(const Exec& exec) {
+  if constexpr (is_host_exec<Exec>)
+    return 1;
+  else
+    return Occupancy::most_blocks(std::max<std::int64_t>(1, exec.concurrency() / 2048));
+}
 
 /// "ferry::<verb>::<path>"
 inline std::string label_of(const char* verb, std::string_view path) {

@@ -3,13 +3,12 @@
 
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/memory/detail/tools.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -44,9 +43,9 @@ class verb_call {
   const std::string& label(std::string_view path, std::string_view part = {}) {
     return state_->label({"ferry", verb_, path, part});
   }
-  /// "<whole>::<part>". Lives as long as the call.
-  const std::string& label_part(const std::string& whole, std::string_view part) {
-    return state_->label({whole, part});
+  /// "<label>::<part>". Lives as long as the call.
+  const std::string& label_part(const std::string& label, std::string_view part) {
+    return state_->label({label, part});
   }
 
   /// For verbs that need host code. Throws invalid_argument if the instance is being captured.
@@ -102,12 +101,14 @@ class verb_call {
   [[nodiscard]] event_handle mark() { return engine_->record_on(exec_); }
 
   void roll_back_by(const rollback& ends) { state_->ends = ends; }
-  /// Describes the values in the error about values that are not finite, unless a plan has named those that
-  /// its positions share: kernels may read a copy of these.
+  /// Describes the values in the error about values that are not finite, unless a plan has described those
+  /// that its positions share: kernels may read a copy of these.
   void name_values(const array_note& values) {
     if (state_->sources.values.rank == 0) state_->sources.values = values;
   }
-  void name_tables(std::shared_ptr<const table_notes> list) { state_->sources.tables = std::move(list); }
+  void name_tables(std::shared_ptr<const table_descriptions> list) {
+    state_->sources.tables = std::move(list);
+  }
 
   /// Ends the call: the ticket covers everything enqueued so far. The indices name rows of `table`.
   ticket finish(const untyped_array& table, std::int64_t positions, bool signed_indices);
@@ -118,19 +119,15 @@ class verb_call {
 
  protected:
   /// `exec`: an instance of the engine's execution space, which outlives the call.
-  verb_call(const void* exec, const char* verb, std::shared_ptr<engine> home, bool capturing, instance_id id,
+  verb_call(const void* exec, const char* verb, std::shared_ptr<engine> owner, bool capturing, instance_id id,
             stream_handle stream);
   /// Without finish(), after an exception: waits for the enqueued work before its memory is reused.
   ~verb_call();
 
-  [[nodiscard]] engine& home() { return *engine_; }
+  [[nodiscard]] engine& owner() { return *engine_; }
   [[nodiscard]] void* take_side_stream();
 
  private:
-  [[nodiscard]] bool checks_indices() const {
-    return report_ != nullptr || state_->sources.host || state_->sources.plan != nullptr;
-  }
-  void note_indices(const untyped_array& table, std::int64_t positions, bool signed_indices);
   void use_block(const std::shared_ptr<void>& lease);
   void* pinned_bytes(std::size_t bytes);
   void follow(const std::shared_ptr<access_tracker>& accesses, bool writes);
@@ -138,7 +135,7 @@ class verb_call {
   void wait_for_host_access(const untyped_array& array, bool writes);
   void require_device_of(const untyped_array& array) const;
 
-  tool_region region_;  // of the whole call
+  tool_region region_;  // of the label call
   const void* exec_;
   const char* verb_;
   bool capturing_;
@@ -151,6 +148,15 @@ class verb_call {
   std::shared_ptr<void> side_stream_;
   event_handle completion_;
 };
+
+/// Verbs that write as one, on the shards of a table for example: calls verb(i) for each i in [first, last).
+/// Each call but the first begins within the one before it, when that one has taken its memory. So a call
+/// that lacks memory ends all of them before the first write.
+void write_jointly(int first, int last, function_ref<void(int)> verb);
+
+/// A verb calls this when it has taken its memory and before it writes: the calls that write jointly with it
+/// begin here. Does nothing else.
+void before_writing();
 
 /// The instance of a call, and its device, which Kokkos' launches would leave current.
 template <class Exec>
@@ -180,9 +186,9 @@ class launch_context : private call_instance<Exec>, public verb_call {
   const Exec& side_stream() { return *static_cast<const Exec*>(take_side_stream()); }
 
   using verb_call::mark;
-  [[nodiscard]] event_handle mark(const Exec& instance) { return home().record(instance); }
+  [[nodiscard]] event_handle mark(const Exec& instance) { return owner().record(instance); }
   /// For backend::record_at, which needs no memory, after work that must not fail.
-  [[nodiscard]] auto event_to_record() { return home().event_to_record(exec()); }
+  [[nodiscard]] auto event_to_record() { return owner().event_to_record(exec()); }
 
  private:
   static bool is_capturing(const Exec& instance, const char* verb) {

@@ -12,11 +12,11 @@
 
 namespace ferry::detail {
 
-/// The places of the values of a plan whose positions share them, as those of a bag do. In the
+/// The rows of the values of a plan whose positions share them, as those of a bag do. In the
 /// memory of the plan's arrays.
 struct shared_values {
-  std::int64_t* rows = nullptr;  ///< [positions] row of the values for each place of `order`; null: `order`
-  double* factors = nullptr;     ///< [positions] what they are multiplied by at each place; null: 1
+  std::int64_t* rows = nullptr;  ///< [positions] row of the values for each element of `order`; null: `order`
+  double* factors = nullptr;     ///< [positions] what each of them is multiplied by; null: 1
   std::int64_t* chosen =
       nullptr;  ///< [rows x width] the only position that gets an element; null: all get it
   std::int64_t chosen_count = 0;
@@ -42,7 +42,7 @@ struct plan_storage {
   /// of the arrays; null if that is unknown.
   const std::int64_t* long_found = nullptr;
   shared_values values{};
-  array_note values_note{};            ///< the caller's array that these values come from
+  array_note values_description{};     ///< the caller's array that these values come from
   std::shared_ptr<plan_storage> base;  ///< the plan whose arrays this one shares
   std::shared_ptr<report_writer> report;
   bool checked = true;
@@ -61,7 +61,7 @@ struct plan_storage {
   std::int64_t (*unique_count_of)(const plan_storage&) = nullptr;
   index_report (*report_of)(const report_writer&) = nullptr;
 
-  /// The row of the values for each place.
+  /// The row of the values for each element of `order`.
   [[nodiscard]] const std::int64_t* value_rows() const {
     return values.rows != nullptr ? values.rows : order;
   }

@@ -29,14 +29,16 @@ struct index_report {
   std::uint64_t out_of_range = 0;       ///< number of indices outside of the table
   std::uint64_t first_position = none;  ///< the lowest position of such an index
   std::uint64_t first_index = 0;        ///< its bits, sign-extended
-  std::uint64_t duplicates = 0;         ///< number of rows named more than once
+  std::uint64_t duplicates = 0;         ///< number of rows with several positions
   std::uint64_t first_row = none;       ///< the lowest such row
+  std::uint64_t overflows = 0;          ///< groups of a cache with more different rows than slots
+  std::uint64_t first_group = none;     ///< the lowest such group
   std::uint64_t nonfinite = 0;          ///< number of values that are infinite or not a number
-  std::uint64_t first_value = none;  ///< the lowest place of such a value (row-major) times 4, plus its kind
-  std::uint64_t bad_bags = 0;  ///< number of bags whose offsets name no positions; counted above as well
-  std::uint64_t first_offset = none;            ///< the lowest place of such an offset
+  std::uint64_t first_value = none;  ///< the lowest index of such a value (row-major) times 4, plus its kind
+  std::uint64_t bad_bags = 0;  ///< number of bags whose offsets give no positions; counted above as well
+  std::uint64_t first_offset = none;            ///< the lowest index of such an offset
   std::uint64_t first_offset_number = 0;        ///< its bits, sign-extended
-  std::uint64_t offset_before = 0;              ///< that of the place before, if the offset decreases
+  std::uint64_t offset_before = 0;              ///< the offset before it, if it is less
   std::uint64_t first_bag = 0;                  ///< of a list of tables: the bag of first_position
   unsigned int unsigned_offsets = 0;            ///< true if first_offset_number is of an unsigned type
   offset_fault fault = offset_fault::negative;  ///< of that offset
@@ -57,6 +59,9 @@ struct report_writer {
   index_report* findings = nullptr;
   unsigned int* raised = nullptr;
 
+  /// For the host: true if kernels have found an error, whether they have ended or not.
+  [[nodiscard]] bool is_raised() const { return *static_cast<const volatile unsigned int*>(raised) != 0u; }
+
   KOKKOS_FUNCTION void out_of_range(std::int64_t position, std::uint64_t index_bits) const {
     Kokkos::atomic_inc(&findings->out_of_range);
     *static_cast<volatile unsigned int*>(raised) = 1u;
@@ -70,16 +75,16 @@ struct report_writer {
           [&] { Kokkos::atomic_store(&findings->first_bag, static_cast<std::uint64_t>(bag)); });
   }
 
-  /// Reports a bag that names no positions of the batch, with the place and the value of its bad offset, and
+  /// Reports a bag that has no positions of the batch, with the index and the value of its bad offset, and
   /// the value of the one before if it decreases. It counts as out of range, so that what refuses to write
   /// for a bad index does so for a bad offset.
-  KOKKOS_FUNCTION void bad_bag(std::int64_t place, std::uint64_t offset_bits, bool is_unsigned,
+  KOKKOS_FUNCTION void bad_bag(std::int64_t index, std::uint64_t offset_bits, bool is_unsigned,
                                offset_fault fault, std::uint64_t before = 0) const {
     Kokkos::atomic_inc(&findings->out_of_range);
     Kokkos::atomic_inc(&findings->bad_bags);
     *static_cast<volatile unsigned int*>(raised) = 1u;
     if (is_unsigned) Kokkos::atomic_store(&findings->unsigned_offsets, 1u);
-    lower(findings->first_offset, findings->first_offset_number, place, offset_bits, [&] {
+    lower(findings->first_offset, findings->first_offset_number, index, offset_bits, [&] {
       findings->fault = fault;
       Kokkos::atomic_store(&findings->offset_before, before);
     });
@@ -91,15 +96,21 @@ struct report_writer {
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 
+  KOKKOS_FUNCTION void overflow(std::int64_t group) const {
+    Kokkos::atomic_inc(&findings->overflows);
+    Kokkos::atomic_min(&findings->first_group, static_cast<std::uint64_t>(group));
+    *static_cast<volatile unsigned int*>(raised) = 1u;
+  }
+
   /// Reports an element that is a NaN, or an infinity of this sign.
-  KOKKOS_FUNCTION void nonfinite(std::int64_t place, bool not_a_number, bool negative) const {
+  KOKKOS_FUNCTION void nonfinite(std::int64_t index, bool not_a_number, bool negative) const {
     using kind = nonfinite_value;
     const auto value_kind = not_a_number ? kind::not_a_number
                             : negative   ? kind::negative_infinity
                                          : kind::infinity;
     Kokkos::atomic_inc(&findings->nonfinite);
-    // Place and kind are in one word, so they stay a pair.
-    Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place) * kind::kinds + value_kind);
+    // Index and kind are in one word, so they stay a pair.
+    Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(index) * kind::kinds + value_kind);
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 
@@ -107,12 +118,12 @@ struct report_writer {
   struct nothing_more {
     KOKKOS_FUNCTION void operator()() const {}
   };
-  /// Place and bits, and what `more` writes, must stay together, so the few threads that lower the minimum
+  /// Index and bits, and what `more` writes, must stay together, so the few threads that lower the minimum
   /// take a lock.
   template <class More = nothing_more>
-  KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& lowest_bits, std::int64_t place,
+  KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& lowest_bits, std::int64_t index,
                              std::uint64_t bits, const More& more = {}) const {
-    const auto number = static_cast<std::uint64_t>(place);
+    const auto number = static_cast<std::uint64_t>(index);
     if (number >= Kokkos::atomic_load(&lowest)) return;
     // The lock is taken and released in one branch, so threads of one warp can't deadlock.
     for (bool written = false; !written;) {

@@ -5,8 +5,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/free_list.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/use_record.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
@@ -70,9 +69,9 @@ struct finding_sources {
   index_report (*report_of_plan)(const report_writer&) = nullptr;
   bool signed_plan = false;
   const char* verb = "";
-  array_note table;                           ///< the table of the indices
-  std::shared_ptr<const table_notes> tables;  ///< instead, of a verb on several tables
-  array_note values;                          ///< the array that the verb scanned for non-finite values
+  array_note table;                                  ///< the table of the indices
+  std::shared_ptr<const table_descriptions> tables;  ///< instead, of a verb on several tables
+  array_note values;  ///< the array that the verb scanned for non-finite values
   std::int64_t width = 0;
   std::int64_t positions = 0;
   bool signed_indices = false;
@@ -94,9 +93,9 @@ struct ticket_state {
   std::vector<std::shared_ptr<void>> resources;
   struct used_resource {
     std::shared_ptr<void> owner;
-    used_object* object;  ///< with a promise that note_end() or withdraw() fulfils; null for none
+    used_object* object;  ///< with a promise that record_end() or withdraw() fulfils; null for none
     bool writes;
-    bool until_noted;  ///< note_end() drops `owner`
+    bool until_recorded;  ///< record_end() drops `owner`
   };
   /// Tensors and memory that record the work themselves, so they may be released before it has ended.
   std::vector<used_resource> uses;
@@ -108,7 +107,7 @@ struct ticket_state {
   /// If set, detach() calls it and does nothing else.
   void (*give_up)(ticket_state& state) noexcept = nullptr;
   std::weak_ptr<ticket_state_keeper> keeper;
-  instance_id who = 0;  ///< 0 for a captured verb: CUDA tells no id of a stream that is being captured
+  instance_id who = 0;  ///< 0 for a captured verb: CUDA gives no id of a stream that is being captured
   stream_handle stream = nullptr;
   process_mark process;
   /// For a captured verb: the end of the work enqueued on its instance so far. Throws before the capture has
@@ -132,9 +131,9 @@ struct ticket_state {
   /// Keeps `owner`, and promises its `object` that the work uses it; null for no promise.
   void add_use(std::shared_ptr<void> owner, used_object* object, bool writes);
   /// Promises the tracker of an array that the work uses it. A tracker ends with its array, which others ask
-  /// of it, so the ticket keeps it only until the end is noted.
+  /// of it, so the ticket keeps it only until the end is recorded.
   void add_use(const std::shared_ptr<access_tracker>& accesses, bool writes);
-  void note_end(const event_handle& end, instance_id instance) noexcept;
+  void record_end(const event_handle& end, instance_id instance) noexcept;
   void withdraw() noexcept;
 
   /// True if kernels have found an error. Reads words in host memory, whether the kernels have ended or not.
@@ -147,17 +146,12 @@ struct ticket_state {
   [[nodiscard]] bool has_outlived_kokkos() const;
 
   /// The error from the findings, after the end of the work; null for none.
-  [[nodiscard]] std::exception_ptr finding() noexcept {
-    return find_error == nullptr ? nullptr : make_error();
-  }
+  [[nodiscard]] std::exception_ptr finding() noexcept;
   /// After detach(): nothing is taken back or counted as skipped, because later steps may have been counted.
   void take_nothing_back() noexcept;
 
   /// Resets the object. Lists keep their capacity.
   void clear() noexcept;
-
- private:
-  std::exception_ptr make_error() noexcept;
 };
 
 /// A state of the pool, which lives as long as its states are in use.

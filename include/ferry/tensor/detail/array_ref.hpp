@@ -23,7 +23,7 @@ namespace ferry::detail {
 class array_label {
  public:
   /// Characters that are copied without heap memory.
-  static constexpr std::size_t most_copied = 31;
+  static constexpr std::size_t max_copied = 31;
 
   array_label() = default;
   array_label(std::shared_ptr<const std::string> shared) noexcept : shared_(std::move(shared)) {}
@@ -47,7 +47,7 @@ class array_label {
 
  private:
   std::shared_ptr<const std::string> shared_;
-  std::array<char, most_copied> short_{};
+  std::array<char, max_copied> short_{};
   unsigned char length_ = 0;
 };
 
@@ -99,9 +99,6 @@ struct array_shape {
   void make_dense();
   /// Sets everything to that of a row-major array.
   void describe_dense(std::size_t dimensions, const std::size_t* sizes);
-  void describe_dense(std::size_t dimensions, const std::size_t* sizes,
-                      const std::shared_ptr<const std::string>& name,
-                      const std::shared_ptr<access_tracker>& tracker);
 };
 
 /// A host-side description of a strided N-d array. Verbs convert tensors, views and containers to it, so a

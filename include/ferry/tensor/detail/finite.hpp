@@ -31,42 +31,43 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr bits_of_number<T> magnitude_bits(const T& 
   return bit_cast<bits_of_number<T>>(value) & ~sign_bit<T>;
 }
 
+/// The float or double behind a number, by conversions that compute with bits; integers as they are.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION constexpr auto plain_number_of(const T& value) {
+  if constexpr (WrappedNumber<T>)
+    return static_cast<typename T::plain_number>(value);
+  else if constexpr (is_extended_number<T> || is_byte_float<T>)
+    return static_cast<float>(value);
+  else
+    return value;
+}
+
 /// True if a number is finite; integers are.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_finite(const T& value) {
   if constexpr (std::is_integral_v<T>)
     return true;
-  else if constexpr (WrappedNumber<T>)
-    return is_finite(static_cast<typename T::plain_number>(value));
-  else if constexpr (is_extended_number<T> || is_byte_float<T>)
-    return is_finite(static_cast<float>(value));  // the conversion computes with bits
   else
-    return magnitude_bits(value) < exponent_bits<T>;
+    return magnitude_bits(plain_number_of(value)) < exponent_bits<decltype(plain_number_of(value))>;
 }
 
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_nan(const T& value) {
   if constexpr (std::is_integral_v<T>)
     return false;
-  else if constexpr (WrappedNumber<T>)
-    return is_nan(static_cast<typename T::plain_number>(value));
-  else if constexpr (is_extended_number<T> || is_byte_float<T>)
-    return is_nan(static_cast<float>(value));
   else
-    return magnitude_bits(value) > exponent_bits<T>;
+    return magnitude_bits(plain_number_of(value)) > exponent_bits<decltype(plain_number_of(value))>;
 }
 
 /// True if the sign is set, also that of a zero or NaN.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_negative(const T& value) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (std::is_integral_v<T>) {
     return value < T(0);
-  else if constexpr (WrappedNumber<T>)
-    return is_negative(static_cast<typename T::plain_number>(value));
-  else if constexpr (is_extended_number<T> || is_byte_float<T>)
-    return is_negative(static_cast<float>(value));
-  else
-    return (bit_cast<bits_of_number<T>>(value) & sign_bit<T>) != 0u;
+  } else {
+    using number = decltype(plain_number_of(value));
+    return (bit_cast<bits_of_number<number>>(plain_number_of(value)) & sign_bit<number>) != 0u;
+  }
 }
 
 }  // namespace ferry::detail

@@ -19,14 +19,14 @@ namespace ferry::detail {
 template <MemorySpace Space>
 class tensor_memory {
  public:
-  tensor_memory() noexcept;
+  tensor_memory() noexcept = default;
   /// Allocates.
   tensor_memory(std::shared_ptr<const std::string> label, std::size_t bytes, device placement);
   /// Keeps the owner of memory that exists.
   tensor_memory(std::string label, std::shared_ptr<void> owner, device placement);
   tensor_memory(tensor_memory&& source) noexcept;
   tensor_memory& operator=(tensor_memory&& source) noexcept;
-  ~tensor_memory();
+  ~tensor_memory() { end(); }
 
   [[nodiscard]] const std::string& label() const noexcept;
   [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept { return label_; }
@@ -45,8 +45,6 @@ class tensor_memory {
   std::shared_ptr<access_tracker> accesses_;
 };
 
-template <MemorySpace Space>
-tensor_memory<Space>::tensor_memory() noexcept = default;
 template <MemorySpace Space>
 tensor_memory<Space>::tensor_memory(std::shared_ptr<const std::string> label, std::size_t bytes,
                                     device placement)
@@ -71,17 +69,11 @@ tensor_memory<Space>::tensor_memory(tensor_memory&& source) noexcept
       accesses_(std::move(source.accesses_)) {}
 template <MemorySpace Space>
 tensor_memory<Space>& tensor_memory<Space>::operator=(tensor_memory&& source) noexcept {
-  if (this == &source) return *this;
-  end();
-  label_ = source.label_;
-  memory_ = std::move(source.memory_);
-  owner_ = std::move(source.owner_);
-  accesses_ = std::move(source.accesses_);
+  if (this != &source) {
+    std::destroy_at(this);
+    std::construct_at(this, std::move(source));
+  }
   return *this;
-}
-template <MemorySpace Space>
-tensor_memory<Space>::~tensor_memory() {
-  end();
 }
 
 template <MemorySpace Space>

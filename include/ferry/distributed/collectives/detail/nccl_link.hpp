@@ -5,7 +5,7 @@
 
 #include <ferry/distributed/communicator/communication_error.hpp>
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/tensor/half.hpp>
 
 #include <nccl.h>

@@ -4,7 +4,7 @@
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -14,8 +14,47 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 namespace ferry::detail {
+
+template <std::size_t>
+using any_at = any_member<>;
+/// True if member number Before is an array of several elements, which count_members counts one by one: two
+/// numbers in braces take the places of two.
+template <class T, std::size_t... Before, std::size_t... After>
+consteval bool is_array_member(std::index_sequence<Before...>, std::index_sequence<After...>) {
+  return requires { T{any_at<Before>{}..., {any_at<0>{}, any_at<1>{}}}; }
+  &&!requires { T{any_at<Before>{}..., {any_at<0>{}, any_at<1>{}}, any_at<After>{}...}; };
+}
+template <class T, std::size_t... Place>
+consteval bool has_array_member(std::index_sequence<Place...>) {
+  return (is_array_member<T>(std::make_index_sequence<Place>(),
+                             std::make_index_sequence<sizeof...(Place) - Place - 1>()) ||
+          ...);
+}
+
+struct visit_nothing {
+  template <class Option>
+  void operator()(const Option&) const {}
+};
+
+/// True if visit_options compiles for a rule or a transform: by its own member, or for an aggregate of up to
+/// most_options members without bases and arrays.
+template <class Rule>
+consteval bool has_visible_options() {
+  if constexpr (requires(const Rule& rule) { rule.visit_options(visit_nothing{}); }) {
+    return true;
+  } else if constexpr (std::is_aggregate_v<Rule> && std::is_trivially_copyable_v<Rule>) {
+    constexpr std::size_t count = count_members<Rule>();
+    if constexpr (count == 0 || count > most_options || count != count_members<Rule, any_member<Rule>>())
+      return false;
+    else
+      return !has_array_member<Rule>(std::make_index_sequence<count>());
+  } else {
+    return false;
+  }
+}
 
 /// Adds an option; `name` has the parts of its name, for messages. Equal numbers count as equal, whatever
 /// their sign of zero.

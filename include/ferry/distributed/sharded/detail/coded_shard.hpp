@@ -53,15 +53,14 @@ decltype(auto) shard_of(Table& table, int rank) {
     return (table.shard(rank));
 }
 
-/// The weights of a shard as a step takes them.
+/// The addresser of a shard in a step.
 template <class Table>
-auto weights_of_shard(Table& table, int rank) {
-  if constexpr (has_coded_rows<Table>) {
-    const coded_shard<Table> shard(table, rank);
-    return weights_of(shard);
-  } else {
-    return make_ref(table.shard(rank));
-  }
+auto step_access_of_shard(Table& table, int rank) {
+  auto&& shard = shard_of(table, rank);
+  if constexpr (has_coded_rows<Table>)
+    return weights_access<coded_shard<Table>>(shard, "step");
+  else
+    return step_access<decltype(shard)>(shard, "step");
 }
 
 /// Checks that kernels of Exec reach the scales; the codes are checked as rows of any table.

@@ -9,6 +9,7 @@
 #include <ferry/quantized/detail/decode_rows.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/quantization.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -136,8 +137,12 @@ template <class Exec, class Spread, class Out, class Space, class Source, class 
 void launch_gather(const Exec& exec, const std::string& label, const reached_records<Spread>& rows,
                    const array_ref<Out, Space>& out, const Source& source, std::int64_t items,
                    const Order& order = {}) {
-  launch_decode_records(exec, label, rows.shards.lowest, 1, Space::is_host_accessible, out,
-                        rows.shards.source_in(1, source), items, order);
+  kernels::coded_memory<quantization::rowwise_int8> table;
+  table.codes = rows.shards.lowest;
+  table.row_bytes = out.width();
+  table.record_bytes = 1;
+  launch_decode(exec, label, table, Space::is_host_accessible, out, rows.shards.source_in(1, source), items,
+                order);
 }
 
 template <class Q, class Space, class ScaleSpace, class Spread>

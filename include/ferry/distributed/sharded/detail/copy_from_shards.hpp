@@ -14,7 +14,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/copy.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>

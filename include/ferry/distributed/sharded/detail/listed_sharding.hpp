@@ -4,7 +4,7 @@
 #include <ferry/concepts/sharding.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/detail/batch_rows.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/tensor.hpp>
 

@@ -96,7 +96,6 @@ class norm_over_ranks {
     };
     (add(grads), ...);
     job.limit(-1.0);
-    job.bring();
     return job.finish().wait();
   }
   template <class Grads>
@@ -193,9 +192,7 @@ optim::grad_total total_over_ranks(const char* verb, const Exec& exec, double ma
   const kernels::square_ranges sum = ranks.measure(std::as_const(grads)...);
   launch_context<Exec> call(exec, verb);
   norm_job<Exec> job(call);
-  job.begin();
-  job.take(sum);
-  job.limit(max_norm);
+  job.begin(sum);
   if constexpr (Clips) {
     const auto enter = [&](auto& part) {
       require_mutable<std::remove_reference_t<decltype(gradients_in(part))>>();
@@ -203,7 +200,7 @@ optim::grad_total total_over_ranks(const char* verb, const Exec& exec, double ma
     };
     (enter(grads), ...);
   }
-  job.bring();
+  job.limit(max_norm);
   if constexpr (Clips) (job.scale(grads), ...);
   return job.finish();
 }

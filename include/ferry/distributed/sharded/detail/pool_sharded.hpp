@@ -88,21 +88,13 @@ bool is_checked(const Named& named) {
 }
 
 /// Pools rows that have arrived: position p has row slots[p], or none for -1.
-template <class Pooling, class Bounds, class Exec, class Bags, class Arrived, class Slots, class Weights,
-          class Chosen, class Out, class OutSpace>
+template <class Pooling, class Bounds, class Exec, class Bags, class Arrived, class Slots, class Extra,
+          class Out, class OutSpace>
 void pool_slots(const Exec& exec, const Arrived& arrived, const Slots& slots, const Bags& bags,
-                const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
-  const auto pool = [&](const auto& access) {
-    pool_bags<path::automatic, Pooling, Bounds>(exec, access, list_view<Exec>(slots), bags, weights, chosen,
-                                                out)
-        .join();
-  };
-  if constexpr (HasRowAccess<Arrived> && !is_codes<Arrived>) {
-    pool(table_access<Arrived>(arrived, "gather_bags"));
-  } else {
-    const auto rows = rows_to_pool(arrived);
-    pool(plain_rows(rows));
-  }
+                const Extra& extra, const array_ref<Out, OutSpace>& out) {
+  pool_bags<path::automatic, Pooling, Bounds>(exec, access_to<Arrived, true>(arrived, "gather_bags"),
+                                              list_view<Exec>(slots), bags, extra, out)
+      .join();
 }
 
 /// The flaws of bags whose positions have rows by slots. `looks`: positions without a row are some. Blocks.
@@ -136,14 +128,14 @@ index_report report_of_bags(const char* verb, const Exec& exec, const Named& nam
 /// Pools rows that have arrived. The errors of the offsets and of bad positions within bags are those of an
 /// ordinary table.
 template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class Arrived,
-          class Weights, class Chosen, class Out, class OutSpace>
+          class Extra, class Out, class OutSpace>
 ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, const Named& named,
                     const Bags& bags, const row_requests<Exec, Table>& requests, const Arrived& arrived,
-                    const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
+                    const Extra& extra, const array_ref<Out, OutSpace>& out) {
   const auto slots = requests.slots();
   const fence_on_exception<Exec> work(exec);
   if constexpr (std::is_same_v<Bounds, bounds::unchecked>) {
-    pool_slots<Pooling, bounds::unchecked>(exec, arrived, slots, bags, weights, chosen, out);
+    pool_slots<Pooling, bounds::unchecked>(exec, arrived, slots, bags, extra, out);
     return {};
   } else {
     const bool strict = is_checked<Bounds>(named);
@@ -151,9 +143,9 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
     const index_report report = report_of_bags(verb, exec, named, bags, out.rows(), items, slots, strict);
     try {
       if (strict)
-        pool_slots<Pooling, bounds::check>(exec, arrived, slots, bags, weights, chosen, out);
+        pool_slots<Pooling, bounds::check>(exec, arrived, slots, bags, extra, out);
       else
-        pool_slots<Pooling, bounds::skip>(exec, arrived, slots, bags, weights, chosen, out);
+        pool_slots<Pooling, bounds::skip>(exec, arrived, slots, bags, extra, out);
     } catch (const ferry::out_of_range&) {  // the error below is in the terms of the whole table
     }
     if (report.out_of_range == 0 && report.bad_bags == 0) return {};
@@ -212,9 +204,9 @@ inline bool has_bad_rows(const row_plan& plan) {
 
 /// Pools rows that kernels read in the shards of all ranks. Waits.
 template <class Asked, class Pooling, class Bounds, class Exec, class Table, class List, class Bags,
-          class Weights, class Chosen, class Out, class OutSpace>
+          class Extra, class Out, class OutSpace>
 ticket pool_in_place(const Exec& exec, const Table& table, const List& list, const Bags& bags,
-                     const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
+                     const Extra& extra, const array_ref<Out, OutSpace>& out) {
   using element = typename sharded_kind<Table>::gathered;
   using home = near_space<Exec>;
   static const std::string label = "ferry::distributed::gathered";
@@ -222,7 +214,7 @@ ticket pool_in_place(const Exec& exec, const Table& table, const List& list, con
   tensor<element, home> different;
   const fence_at_exit<Exec> waits(exec);
   const auto pool_rows_of = [&](const auto& rows, const auto& named) {
-    return pool_bags<path::automatic, Pooling, Bounds>(exec, rows, named, bags, weights, chosen, out);
+    return pool_bags<path::automatic, Pooling, Bounds>(exec, rows, named, bags, extra, out);
   };
   const auto pool_once = [&](const row_plan& plan) {  // each row after it has come once
     const std::int64_t count = plan.unique_count();

@@ -19,7 +19,7 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -67,7 +67,7 @@ struct shards_entry {
   std::int64_t column;
 
   template <class Terms>
-  KOKKOS_FORCEINLINE_FUNCTION void place(Terms& terms) const {
+  KOKKOS_FORCEINLINE_FUNCTION void bind(Terms& terms) const {
     terms.table = decltype(terms.table)::of(lowest, 1);
     terms.source.places = places;
   }
@@ -239,7 +239,7 @@ class tables_pooling {
   static constexpr const char* verb_ = "gather_bags";
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(tables_.parts().size()); }
   [[nodiscard]] auto notes() const {
-    auto list = std::make_shared<table_notes>();
+    auto list = std::make_shared<table_descriptions>();
     list->bags = out_.rows();
     list->tables = tables_.part_notes();
     return list;

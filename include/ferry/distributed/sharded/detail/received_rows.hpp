@@ -6,7 +6,7 @@
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
-#include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
@@ -176,9 +176,7 @@ template <class Exec>
 row_plan with_values(launch_context<Exec>& call, const row_plan& plan, const std::int64_t* begins,
                      const double* factors) {
   const std::int64_t items = plan.positions();
-  const auto home = engine::get(call.exec());
-  auto placed =
-      std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), *plan.storage());
+  auto placed = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(), *plan.storage());
   call.use(plan.storage());
   placed->base = plan.storage();
   const int arrays = (begins != nullptr ? 1 : 0) + (factors != nullptr ? 1 : 0);

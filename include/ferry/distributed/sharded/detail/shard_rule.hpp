@@ -5,7 +5,7 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/step_call.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/rows/detail/global_rows.hpp>

@@ -18,9 +18,9 @@
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -87,9 +87,9 @@ ticket step_all_shards(const Exec& exec, const Rule& rule, Table& table, State& 
       call.agree();
     }
     const auto step_shard = [&](int r, const Exec& shard_exec, const auto& grads) {
-      const auto weights = weights_of_shard(table, r);
-      step_rows<policies_of_shard>(shard_exec, rule_of_shard(rule, table, state, r), stepped_rows(weights),
-                                   state.shard(r), every_row{table.rows_of(r)}, grads)
+      step_rows<policies_of_shard>(shard_exec, rule_of_shard(rule, table, state, r),
+                                   step_access_of_shard(table, r), state.shard(r),
+                                   every_row{table.rows_of(r)}, grads)
           .join();
     };
     write_jointly(call.first(), call.last(), [&](int r) {

@@ -15,7 +15,7 @@
 #include <ferry/policy/policies.hpp>
 #include <ferry/policy/reduce.hpp>
 #include <ferry/rows/gather.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstdint>

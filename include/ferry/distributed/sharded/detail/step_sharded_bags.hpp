@@ -203,8 +203,7 @@ tensor<std::int64_t, near_space<Exec>> positions_of_maxima(const Exec& exec, con
   auto positions = payload<std::int64_t, home>(exec, "positions of maxima", grads.rows(), grads.width());
   auto maxima = payload<maximum, home>(exec, "maxima", grads.rows(), grads.width());
   const fence_on_exception<Exec> work(exec);
-  pool_bags<path::automatic, Pooling, Bounds>(exec, access, list, bags, no_array{}, make_ref(positions),
-                                              make_ref(maxima))
+  pool_bags<path::automatic, Pooling, Bounds>(exec, access, list, bags, make_ref(positions), make_ref(maxima))
       .join();
   return positions;
 }

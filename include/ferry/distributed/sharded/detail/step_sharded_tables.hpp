@@ -20,7 +20,6 @@
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/pooling.hpp>
 #include <ferry/rows/detail/row_access.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -150,9 +149,10 @@ void step_shards_of_tables(const char* verb, const Exec& shard_exec, int rank, c
   using state_type = typename State::state_type::shard_type;
   using rule_type = decltype(rule_of_shard(rule, *table.parts().front(), *state.begin(), rank));
   // Gradients have been scanned before.
-  using call_type =
-      step_call<count_policy, typename Chosen::template get<rounding_category, rounding::nearest>,
-                nonfinite::keep, rule_type, element, space, state_type>;
+  using call_type = step_call<
+      step_policies<count_policy, typename Chosen::template get<rounding_category, rounding::nearest>,
+                    nonfinite::keep>,
+      rule_type, state_type, array_ref<element, space>>;
   call_type::template require_types<Exec, Value, sum>();
   std::vector<rule_type> rules;
   std::vector<array_ref<element, space>> shards;

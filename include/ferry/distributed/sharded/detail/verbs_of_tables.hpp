@@ -19,7 +19,6 @@
 #include <ferry/distributed/sharded/detail/step_sharded_tables.hpp>
 #include <ferry/distributed/sharded/detail/values_of_batch.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>

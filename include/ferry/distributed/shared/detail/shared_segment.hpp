@@ -4,7 +4,6 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/detail/backend.hpp>
-#include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/tensor/extents.hpp>
 

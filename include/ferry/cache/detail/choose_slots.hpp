@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/runtime/detail/report.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <concepts>
+#include <cstdint>
+
+/// The kernel of cache::lru: which slots the rows of a batch get.
+namespace ferry::kernels {
+
+/// A host thread as a team.
+struct lone_thread {
+  [[nodiscard]] static int rank() { return 0; }
+  [[nodiscard]] static int size() { return 1; }
+  static void barrier() {}
+  [[nodiscard]] static std::int64_t count_before(bool is_counted, std::int64_t& total) {
+    total = is_counted ? 1 : 0;
+    return 0;
+  }
+  [[nodiscard]] static std::int64_t sum(std::int64_t value) { return value; }
+  [[nodiscard]] static std::int64_t broadcast(std::int64_t value) { return value; }
+};
+
+/// A block of a device as a team.
+template <class Member>
+struct block_of_threads {
+  const Member& member;
+
+  [[nodiscard]] KOKKOS_FUNCTION int rank() const { return member.team_rank(); }
+  [[nodiscard]] KOKKOS_FUNCTION int size() const { return member.team_size(); }
+  KOKKOS_FUNCTION void barrier() const { member.team_barrier(); }
+  /// How many threads of lower ranks count, and in `total` how many of all.
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t count_before(bool is_counted, std::int64_t& total) const {
+    const int value = is_counted ? 1 : 0;
+    const int before = member.team_scan(value);
+    int last = before + value;
+    member.team_broadcast(last, member.team_size() - 1);
+    total = last;
+    return before;
+  }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t sum(std::int64_t value) const {
+    member.team_reduce(Kokkos::Sum<std::int64_t>(value));
+    return value;
+  }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t broadcast(std::int64_t value) const {
+    member.team_broadcast(value, 0);
+    return value;
+  }
+};
+
+/// Looks up the slots of a batch's rows, and gives rows without one the slots of their group that were used
+/// least recently. Slots that the batch uses keep their rows. Rows get slots in the order of their first
+/// positions, and come into the order of use so: equal histories give equal slots.
+///
+/// One team for each group passes over the positions: each hit marks its slot with the number of the batch
+/// and the position, each miss claims its row in the directory; the lowest position stays. The team then
+/// counts, moves unused slots to the front of the order of use, gives its first ones to the misses, and
+/// appends what was used. Positions of a list of one dimension belong to the groups of their rows.
+template <class Source, class Slot>
+struct choose_slots {
+  detail::slot_book book;
+  detail::use_book uses;
+  Source source;            ///< row(position, false): -1 for none, or the row
+  Slot* slots;              ///< [positions of all lines]; null: only fetched
+  std::int64_t positions;   ///< of a line
+  std::int64_t table_rows;  ///< of all groups
+  bool by_lines;            ///< each group has a line of its own
+  bool spills;
+  detail::report_writer report;
+
+  static constexpr Slot no_row = -1, no_slot = -2;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t group) const { run(lone_thread{}, group); }
+  template <class Member>
+    requires(!std::convertible_to<Member, std::int64_t>)
+  KOKKOS_FUNCTION void operator()(const Member& member) const {
+    run(block_of_threads<Member>{member}, member.league_rank());
+  }
+
+ private:
+  static constexpr std::uint32_t highest_claim = loading_bit - 1;
+
+  /// Entries of the directory and marks of slots are the largest for the lowest position.
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t claim(std::int64_t position) {
+    return loading_bit | (highest_claim - static_cast<std::uint32_t>(position));
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint64_t mark(std::uint64_t batch, std::int64_t position) {
+    return batch << 32 | (0xffffffffu - static_cast<std::uint32_t>(position));
+  }
+
+  enum class kind : unsigned char { own, none, bad, foreign };
+  struct wanted {
+    std::int64_t row;  ///< -1 unless it is one of the group's
+    kind type;
+  };
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t place(std::int64_t group, std::int64_t position) const {
+    return by_lines ? group * positions + position : position;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION wanted row_at(std::int64_t group, std::int64_t position) const {
+    const std::int64_t row = source.row(place(group, position), false);
+    if (row == no_row) return {-1, kind::none};
+    if (row < 0 || row >= table_rows) return {-1, kind::bad};
+    if (row / uses.group_rows != group) return {-1, by_lines ? kind::bad : kind::foreign};
+    return {row, kind::own};
+  }
+  /// The entry of a row that the batch has claimed is that of its lowest position.
+  KOKKOS_FORCEINLINE_FUNCTION bool claims(std::int64_t row, std::int64_t position) const {
+    return row >= 0 && book.directory.slot_of[row] == claim(position);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION bool is_first_use(std::int64_t row, std::int64_t position,
+                                                std::uint64_t batch) const {
+    if (row < 0) return false;
+    const std::uint32_t entry = book.directory.slot_of[row];
+    return row_directory::is_cached(entry) && uses.marks[entry - 1] == mark(batch, position);
+  }
+
+  template <class Team>
+  KOKKOS_FUNCTION void run(const Team& team, std::int64_t group) const {
+    if (report_bad_rows(team, group)) return write_slots(team, group);
+    const std::int64_t first_slot = group * uses.group_slots;
+    const std::uint64_t batch = next_batch(team, group);
+    std::int64_t hits = 0, misses = 0;
+    for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
+      const std::int64_t row = row_at(group, p).row;
+      if (row < 0) continue;
+      if (const std::uint32_t entry = book.directory.slot_of[row]; row_directory::is_cached(entry)) {
+        Kokkos::atomic_max(uses.marks + entry - 1, mark(batch, p));
+        ++hits;
+      } else {
+        Kokkos::atomic_max(book.directory.slot_of + row, claim(p));
+        ++misses;
+      }
+    }
+    team.barrier();
+    std::int64_t new_rows = 0, used_slots = 0;
+    for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
+      const std::int64_t row = row_at(group, p).row;
+      if (claims(row, p))
+        ++new_rows;
+      else if (is_first_use(row, p, batch))
+        ++used_slots;
+    }
+    new_rows = team.sum(new_rows);
+    used_slots = team.sum(used_slots);
+    const std::int64_t unused = uses.group_slots - used_slots;
+    if (new_rows > unused && !spills) {
+      if (team.rank() == 0) report.overflow(group);
+      for (std::int64_t p = team.rank(); p < positions; p += team.size())
+        if (const std::int64_t row = row_at(group, p).row; claims(row, p)) book.directory.erase(row);
+      team.barrier();
+      return write_slots(team, group);
+    }
+    const std::int64_t free_count = new_rows < unused ? new_rows : unused;
+    take_unused(team, first_slot, batch, free_count);
+    give_slots(team, group, batch, free_count);
+    append_used(team, group, batch, unused - free_count);
+    write_slots(team, group);
+    const std::int64_t tally = (group * team.size() + team.rank()) % detail::tally_room;
+    Kokkos::atomic_add(book.tallies + tally, static_cast<std::uint64_t>(hits));
+    Kokkos::atomic_add(book.tallies + detail::tally_room + tally, static_cast<std::uint64_t>(misses));
+  }
+
+  /// The number of the batch. Marks begin anew before numbers exceed 32 bits; the order of use stays.
+  template <class Team>
+  KOKKOS_FUNCTION std::uint64_t next_batch(const Team& team, std::int64_t group) const {
+    std::uint64_t batch = uses.batches[group] + 1;
+    team.barrier();
+    if (batch >> 32 != 0) {
+      for (std::int64_t i = team.rank(); i < uses.group_slots; i += team.size())
+        uses.marks[group * uses.group_slots + i] = 0;
+      batch = 1;
+    }
+    if (team.rank() == 0) uses.batches[group] = batch;
+    team.barrier();
+    return batch;
+  }
+
+  /// True if the batch has bad rows, which one team reports.
+  template <class Team>
+  KOKKOS_FUNCTION bool report_bad_rows(const Team& team, std::int64_t group) const {
+    std::int64_t bad = 0;
+    for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
+      if (row_at(group, p).type != kind::bad) continue;
+      ++bad;
+      const std::int64_t position = place(group, p);
+      if (by_lines || group == 0)
+        report.out_of_range(position, static_cast<std::uint64_t>(source.row(position, false)));
+    }
+    return team.sum(bad) != 0;
+  }
+
+  /// Moves the unused slots but the first `free_count` ones to the front of the order, and lists those.
+  template <class Team>
+  KOKKOS_FUNCTION void take_unused(const Team& team, std::int64_t first_slot, std::uint64_t batch,
+                                   std::int64_t free_count) const {
+    std::int32_t* const order = uses.order + first_slot;
+    std::int64_t unused = 0;
+    for (std::int64_t begin = 0; begin < uses.group_slots; begin += team.size()) {
+      const std::int64_t i = begin + team.rank();
+      const bool exists = i < uses.group_slots;
+      const std::int32_t slot = exists ? order[i] : 0;
+      const bool is_unused = exists && uses.marks[first_slot + slot] >> 32 != batch;
+      std::int64_t total = 0;
+      const std::int64_t number = unused + team.count_before(is_unused, total);
+      if (is_unused)
+        (number < free_count ? uses.free_slots + first_slot + number : order + number - free_count)[0] = slot;
+      unused += total;
+      team.barrier();
+    }
+  }
+
+  /// Gives new rows the slots that were free_count, and lists these for the kernel that moves rows.
+  template <class Team>
+  KOKKOS_FUNCTION void give_slots(const Team& team, std::int64_t group, std::uint64_t batch,
+                                  std::int64_t free_count) const {
+    const std::int64_t first_slot = group * uses.group_slots;
+    std::int64_t list = 0;
+    if (team.rank() == 0)
+      list = static_cast<std::int64_t>(
+          Kokkos::atomic_fetch_add(book.moving_count, static_cast<std::uint64_t>(free_count)));
+    list = team.broadcast(list);
+    std::int64_t new_rows = 0;
+    for (std::int64_t begin = 0; begin < positions; begin += team.size()) {
+      const std::int64_t p = begin + team.rank();
+      const std::int64_t row = p < positions ? row_at(group, p).row : -1;
+      const bool is_new = claims(row, p);
+      std::int64_t total = 0;
+      const std::int64_t number = new_rows + team.count_before(is_new, total);
+      new_rows += total;
+      if (!is_new) continue;
+      if (number >= free_count) {
+        book.directory.erase(row);
+        continue;
+      }
+      const std::int64_t slot = first_slot + uses.free_slots[first_slot + number];
+      const std::int64_t old_row = book.current_rows[slot] - 1;
+      if (old_row >= 0) book.directory.erase(old_row);
+      book.moving[list + number] = slot << 1 | (book.changed[slot] != 0 ? 1 : 0);
+      book.changed[slot] = 0;
+      book.next_rows[slot] = old_row + 1;  // the row that leaves, up to the move
+      book.current_rows[slot] = row + 1;
+      book.directory.insert(row, slot);
+      uses.marks[slot] = mark(batch, p);
+    }
+    team.barrier();
+  }
+
+  /// Appends the slots that the batch uses to the order, by their first positions.
+  template <class Team>
+  KOKKOS_FUNCTION void append_used(const Team& team, std::int64_t group, std::uint64_t batch,
+                                   std::int64_t end) const {
+    const std::int64_t first_slot = group * uses.group_slots;
+    for (std::int64_t begin = 0; begin < positions; begin += team.size()) {
+      const std::int64_t p = begin + team.rank();
+      const std::int64_t row = p < positions ? row_at(group, p).row : -1;
+      const bool is_first = is_first_use(row, p, batch);
+      std::int64_t total = 0;
+      const std::int64_t number = end + team.count_before(is_first, total);
+      if (is_first)
+        uses.order[first_slot + number] =
+            static_cast<std::int32_t>(book.directory.slot_of[row] - 1 - first_slot);
+      end += total;
+    }
+  }
+
+  /// Writes the slots. Positions of a list of one dimension that have no row are those of the first team.
+  template <class Team>
+  KOKKOS_FUNCTION void write_slots(const Team& team, std::int64_t group) const {
+    if (slots == nullptr) return;
+    for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
+      const wanted want = row_at(group, p);
+      if (want.type == kind::own) {
+        const std::uint32_t entry = book.directory.slot_of[want.row];
+        slots[place(group, p)] = row_directory::is_cached(entry) ? static_cast<Slot>(entry - 1) : no_slot;
+      } else if (want.type != kind::foreign && (by_lines || group == 0)) {
+        slots[place(group, p)] = want.type == kind::none ? no_row : no_slot;
+      }
+    }
+  }
+};
+
+/// The order of groups that have used no slot; one thread for each.
+struct first_order {
+  std::int32_t* order;
+  std::int64_t group_slots;
+  KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
+    order[slot] = static_cast<std::int32_t>(slot % group_slots);
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/choose_slots.hpp>
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+
+/// The work of cache::lru for a batch of rows.
+namespace ferry::kernels {
+
+/// A list of row numbers, of which -1 is none.
+template <class Index>
+struct rows_in_list {
+  const Index* rows;
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t row(std::int64_t position, bool) const { return rows[position]; }
+};
+
+struct clear_count {
+  std::uint64_t* count;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { *count = 0; }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// The positions of a batch: of one list, or of a line for each group.
+struct batch_lines {
+  std::int64_t positions;  ///< of a line
+  bool by_lines;
+};
+
+/// Enqueues kernel(group) for each group: by a team of a device, by a thread of a host.
+template <class Exec, class Kernel>
+void launch_groups(const Exec& exec, const std::string& label, std::int64_t groups, const Kernel& kernel) {
+  if constexpr (is_host_exec<Exec>) {
+    launch(exec, label, groups, kernel);
+  } else {
+    const auto ready = teams_of<1024>(exec, groups, 1, kernel);
+    [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<decltype(ready)>();
+    Kokkos::parallel_for(label, ready.policy, ready.functor);
+  }
+}
+
+/// Enqueues that the rows of a batch get slots and are fetched, by at most `blocks` blocks. `slots`: for the
+/// slot of each position, or null.
+template <class Exec, class Source, class Slot>
+void resolve_rows(launch_context<Exec>& call, row_cache& cache, const Source& source,
+                  const batch_lines& batch, Slot* slots, bool spills, std::int64_t blocks) {
+  use_slots(call, cache, true);
+  const cache_memory& memory = cache.memory;
+  const std::string& label = call.label("lru", "choose");
+  launch(call.exec(), label, 1, kernels::clear_count{memory.book.moving_count});
+  launch_groups(call.exec(), label, memory.uses.groups,
+                kernels::choose_slots<Source, Slot>{memory.book, memory.uses, source, slots, batch.positions,
+                                                    cache.rows, batch.by_lines, spills, call.report()});
+  swap_listed_rows(call, cache, blocks);
+}
+
+}  // namespace ferry::detail

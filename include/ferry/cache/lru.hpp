@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/cache_policy.hpp>
+#include <ferry/error.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace ferry::cache {
+
+/// Keeps the rows that were used last, exactly: ferry::resolve brings the rows of each batch, on the device.
+/// Rows are `groups` equal ranges, each with `slots` slots and an order of use of its own: a request, a
+/// layer, a pool of experts. Verbs on rows resolve those of their batch first.
+///
+///   slots   of each group
+///   groups  must divide the rows of the table
+struct lru {
+  static constexpr std::string_view name = "cache::lru";  ///< see ferry::CachePolicy
+  static constexpr bool counts_rows = false;              ///< see ferry::CachePolicy
+  static constexpr bool keeps_order = true;               ///< batches bring their rows
+
+  count slots;       ///< of each group
+  count groups = 1;  ///< equal ranges of rows
+
+  /// See ferry::CachePolicy.
+  /// @{
+  [[nodiscard]] std::int64_t most_rows(std::int64_t table_rows) const {
+    const std::int64_t number = groups.value();
+    if (number < 1 || table_rows % number != 0)
+      throw invalid_argument(ferry::detail::joined("ferry::cache::lru: groups = ", number,
+                                                   ", must be positive and divide the ", table_rows,
+                                                   " rows of the table"));
+    if (slots.value() < 1 || slots.value() > max_slots)
+      throw invalid_argument(ferry::detail::joined("ferry::cache::lru: slots = ", slots.value(),
+                                                   ", must be from 1 to ", max_slots));
+    return number * slots.value();
+  }
+  [[nodiscard]] static std::int64_t interval() { return 0; }
+  [[nodiscard]] static std::vector<std::int64_t> rows_from_start(std::int64_t) { return {}; }
+  [[nodiscard]] lru resized(std::int64_t most) const {
+    return {groups.value() < 1 ? most : most / groups.value(), groups};
+  }
+  /// @}
+  static constexpr std::int64_t max_slots = std::int64_t{1} << 30;  ///< of a group
+};
+static_assert(CachePolicy<lru>);
+
+}  // namespace ferry::cache

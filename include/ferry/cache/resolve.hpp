@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/cached_table.hpp>
+#include <ferry/cache/detail/check_cached.hpp>
+#include <ferry/cache/detail/resolve_rows.hpp>
+#include <ferry/cache/lru.hpp>
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/error.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/policy/occupancy.hpp>
+#include <ferry/policy/overflow.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// The checks of the types of a resolve.
+template <class Exec, class Policy, class Rows, class Choice>
+consteval void require_resolve() {
+  require_execution_space<Exec>();
+  static_assert(
+      may_dereference<Exec, device_space>(),
+      "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
+  static_assert(keeps_order<Policy>,
+                "ferry: resolve takes a cached_table of cache::lru, whose slots change with each batch.");
+  using index = std::remove_const_t<typename Rows::value_type>;
+  static_assert(std::is_same_v<index, std::int32_t> || std::is_same_v<index, std::int64_t>,
+                "ferry: resolve takes rows of int32 or int64, of which -1 is none.");
+  static_assert(Choice::checks::all_known,
+                "ferry: resolve takes the policies overflow::* and occupancy::* after its arguments.");
+  static_assert(Choice::checks::at_most_one, "ferry: at most one policy of each kind may be given.");
+}
+
+template <class Exec, class Slots>
+consteval void require_slots() {
+  using slot = typename Slots::value_type;
+  static_assert(std::is_same_v<slot, std::int32_t> || std::is_same_v<slot, std::int64_t>,
+                "ferry: resolve writes slots of int32 or int64, which must not be const.");
+  static_assert(may_dereference<Exec, typename Slots::memory_space>(),
+                "ferry: resolve writes slots by kernels, which must reach their memory.");
+}
+
+/// Throws invalid_argument unless the rows are a list, or a line for each group.
+void require_lists(const char* verb, const untyped_array& rows, const row_cache& cache);
+/// Throws invalid_argument unless there is a slot for each row.
+void require_slot_for_each(const untyped_array& rows, const untyped_array& slots);
+
+/// resolve and prefetch. `slots`: an array, or null.
+template <class Choice, class Exec, class Table, class Policy, class Index, class Space, class Slot>
+ticket resolve_lists(const Exec& exec, const char* verb, const cached_table<Table, Policy>& table,
+                     const array_ref<Index, Space>& rows, Slot* slots, const auto&... outputs) {
+  row_cache& cache = table.core();
+  const cache_use use(cache, verb);
+  require_lists(verb, rows, cache);
+  require_foreign(verb, cache, rows, outputs...);
+  launch_context<Exec> call(exec, verb);
+  (require_direct_reach(verb, exec, outputs), ...);
+  (call.writes_to(outputs), ...);
+  const std::int64_t count = rows.size(), groups = cache.memory.uses.groups;
+  if (count != 0) {
+    array_ref<Index, Space> list = rows;
+    const auto size = static_cast<std::size_t>(count);
+    list.describe_dense(1, &size);
+    list.label = rows.label;
+    list.accesses = rows.accesses;
+    const kernels::rows_in_list<std::remove_const_t<Index>> source{
+        indices_for_kernels(call, list, nullptr, true)};
+    const bool by_lines = rows.rank == 2;
+    resolve_rows(call, cache, source, batch_lines{by_lines ? count / groups : count, by_lines}, slots,
+                 Choice::overflow::spills, most_blocks<typename Choice::occupancy>(exec));
+  }
+  return call.finish(table.ref(), count, true);
+}
+
+/// The policies of a resolve.
+template <class... Ps>
+struct resolve_policies {
+  using asked = chosen_policies<Ps...>;
+  using checks = typename asked::template takes<overflow_category, occupancy_category>;
+  using overflow = typename asked::template get<overflow_category, ferry::overflow::reject>;
+  using occupancy = typename asked::template get<occupancy_category, ferry::occupancy::full>;
+};
+
+template <class Exec, class Cached, class Rows, class... Policies>
+ticket prefetch_rows(const Exec& exec, const Cached& table, const Rows& rows, Policies...) {
+  using choice = resolve_policies<Policies...>;
+  const auto list = make_ref(rows);
+  require_resolve<Exec, typename Cached::policy_type, std::remove_const_t<decltype(list)>, choice>();
+  return resolve_lists<choice>(exec, "prefetch", table, list, static_cast<std::int64_t*>(nullptr));
+}
+
+}  // namespace detail
+
+/// slots[p] = the slot that has row rows[p] in hot.device_rows(), for kernels that read the slots in place:
+/// of a sparse attention, or of experts. Rows without a slot take those of their group that were used least
+/// recently, and are fetched by the same enqueued work. Slots of rows that the batch names are never taken.
+///
+///   exec      the execution space instance of the device
+///   hot       a cached_table of cache::lru
+///   rows      int32 or int64 in any space: rank 1, or rank 2 [groups, k] with the rows of a group in its
+///             line. -1 is no row
+///   slots     int32 or int64 of equal extents, which the device reaches: the slot, -1 for no row, -2 for a
+///             row without a slot
+///   policies  overflow   default overflow::reject: a group whose batch has more different rows than slots is
+///                        an error and stays as it is; overflow::spill: the rows of the first positions win
+///             occupancy  default occupancy::full; blocks and background for fetches beside other work
+///
+/// Slots depend on the history of the group alone: equal calls give equal slots on every backend. Rows come
+/// into the order of use by their first positions. A captured call is repeated by each launch of its graph,
+/// with the rows that the list then has. No host thread takes part, but for rows in pageable memory.
+///
+/// Throws invalid_argument for extents that do not fit. ticket::wait() throws out_of_range for a row outside
+/// of the table, or in the line of another group, and invalid_argument under overflow::reject. A group with
+/// such a row, of a list of rank 1 all groups, stays as it is.
+template <class Exec, class Table, CachePolicy Policy, class Rows, class Slots, class... Policies>
+  requires(detail::AnArray<const Rows>&& detail::AnArray<Slots>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket resolve(
+    const Exec& exec, const cached_table<Table, Policy>& hot, const Rows& rows, Slots&& slots, Policies...) {
+  using choice = detail::resolve_policies<Policies...>;
+  const auto list = make_ref(rows);
+  const auto output = make_ref(slots);
+  detail::require_resolve<Exec, Policy, std::remove_const_t<decltype(list)>, choice>();
+  detail::require_slots<Exec, std::remove_const_t<decltype(output)>>();
+  detail::require_slot_for_each(list, output);
+  return detail::resolve_lists<choice>(exec, "resolve", hot, list, output.data, output);
+}
+
+}  // namespace ferry
