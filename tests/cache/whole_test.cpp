@@ -291,9 +291,9 @@ TEST_CASE("caches of extreme numbers of rows", "[cache]") {
   using ferry::detail::cache_memory;
   const std::int64_t thousand_milliards = std::int64_t{1} << 40;
   CHECK_THROWS_MATCHES(
-      cache_memory("table", thousand_milliards, std::int64_t{1} << 30), ferry::invalid_argument,
+      cache_memory("table", thousand_milliards, std::int64_t{1} << 30, 0), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("the 1099511627776 rows of 'table' are too many for")));
-  CHECK_THROWS_AS(cache_memory("table", 100, (std::int64_t{1} << 31) - 1), ferry::invalid_argument);
+  CHECK_THROWS_AS(cache_memory("table", 100, (std::int64_t{1} << 31) - 1, 0), ferry::invalid_argument);
   ferry::detail::row_cache cache;
   cache.interval = std::numeric_limits<std::int64_t>::max();
   cache.batches = 5;

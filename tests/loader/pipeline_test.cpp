@@ -2,7 +2,7 @@
 #include <ferry/error.hpp>
 #include <ferry/loader/detail/pipeline.hpp>
 
-#include "fake_lane.hpp"
+#include "fake_stream.hpp"
 #include "support/captured_stderr.hpp"
 #include "support/random.hpp"
 #include "support/watchdog.hpp"
@@ -68,7 +68,7 @@ struct rig {
     numbers maker(generator(1)(), static_cast<int>(longest.count()));
     maker.fails_at = fails_at;
     const auto depth = static_cast<std::size_t>(options.depth == 0 ? options.workers + 2 : options.depth);
-    ring = pipeline::make(std::make_unique<fake_lane>(device, layout.bytes, depth), maker, layout,
+    ring = pipeline::make(std::make_unique<fake_stream>(device, layout.bytes, depth), maker, layout,
                           batch_order(samples, options), options, depth);
   }
 };
@@ -203,7 +203,7 @@ TEST_CASE("a stop wakes a thread that waits for a batch, and tells the source", 
   slot_layout layout;
   layout.add({"numbers", {width}}, sizeof(std::int64_t), 1);
   const prefetch_options options{.timeout = std::chrono::milliseconds(30)};
-  const auto ring = pipeline::make(std::make_unique<fake_lane>(device, layout.bytes, 3), stuck, layout,
+  const auto ring = pipeline::make(std::make_unique<fake_stream>(device, layout.bytes, 3), stuck, layout,
                                    batch_order(10, options), options, 3);
   CHECK_THROWS_AS(ring->next(), ferry::error);  // the timeout
   CHECK_THROWS_AS(ring->next(), ferry::error);
@@ -221,7 +221,7 @@ TEST_CASE("the longest timeout is none", "[pipeline]") {
   slot_layout layout;
   layout.add({"numbers", {width}}, sizeof(std::int64_t), 1);
   const prefetch_options options{.timeout = std::chrono::milliseconds::max()};
-  const auto ring = pipeline::make(std::make_unique<fake_lane>(device, layout.bytes, 3), slow, layout,
+  const auto ring = pipeline::make(std::make_unique<fake_stream>(device, layout.bytes, 3), slow, layout,
                                    batch_order(10, options), options, 3);
   CHECK(ring->next() != nullptr);
 }
@@ -233,7 +233,7 @@ TEST_CASE("two threads in next() at once are refused", "[pipeline]") {
   const auto device = std::make_shared<fake_device>(1, microseconds(0));
   slot_layout layout;
   layout.add({"numbers", {width}}, sizeof(std::int64_t), 1);
-  const auto ring = pipeline::make(std::make_unique<fake_lane>(device, layout.bytes, 3), gated, layout,
+  const auto ring = pipeline::make(std::make_unique<fake_stream>(device, layout.bytes, 3), gated, layout,
                                    batch_order(10, {}), {}, 3);
   std::atomic<int> refused{0};
   std::atomic<int> got{0};

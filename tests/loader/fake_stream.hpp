@@ -77,7 +77,7 @@ class task_queue {
   std::thread thread_;
 };
 
-/// The queues that the lane and its test share: the queue of the user's work, and that of the transfers.
+/// The queues that the stream of copies and its test share: the queue of the user's work, and that of the transfers.
 struct fake_device {
   fake_device(std::uint64_t seed, std::chrono::microseconds longest)
       : compute(seed, longest), link(seed + 1, longest) {}
@@ -87,13 +87,13 @@ struct fake_device {
   std::atomic<int> closed{0};
 };
 
-class fake_lane final : public ferry::detail::lane {
+class fake_stream final : public ferry::detail::copy_stream {
  public:
-  fake_lane(std::shared_ptr<fake_device> device, std::size_t bytes, std::size_t slots)
+  fake_stream(std::shared_ptr<fake_device> device, std::size_t bytes, std::size_t slots)
       : device_(std::move(device)), bytes_(bytes), host_(bytes * slots), device_bytes_(bytes * slots) {}
 
   [[nodiscard]] bool travels() const override { return true; }
-  void place(ferry::detail::slot& target, std::size_t index) override {
+  void give_memory(ferry::detail::slot& target, std::size_t index) override {
     target.host = host_.data() + index * bytes_;
     target.device = device_bytes_.data() + index * bytes_;
   }
