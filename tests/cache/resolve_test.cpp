@@ -10,6 +10,7 @@
 
 /// cache::lru next to a model of it in plain C++.
 namespace ferry_test::resolve_test {
+namespace {
 
 /// Slots of groups in the order of their use.
 class lru_model {
@@ -145,10 +146,7 @@ std::vector<std::int64_t> draw_rows(std::mt19937_64& random, std::int64_t groups
   return rows;
 }
 
-}  // namespace ferry_test::resolve_test
-
-using namespace ferry_test;
-using namespace ferry_test::resolve_test;
+}  // namespace
 
 TEMPLATE_TEST_CASE("resolve gives the slots of a model", "[cache][lru]", std::int32_t, std::int64_t) {
   auto random = generator(31);
@@ -295,3 +293,5 @@ TEST_CASE("resolve refuses what does not fit", "[cache][lru]") {
                   ferry::invalid_argument);
   CHECK_THROWS_AS(set.hot.forget(exec, 2), ferry::invalid_argument);
 }
+
+}  // namespace ferry_test::resolve_test
