@@ -15,7 +15,7 @@
 #include <vector>
 
 /// The kernel by which a device adds in any order, run by this thread as a team of one.
-namespace ferry_test::position_tiles_test {
+namespace ferry_test::position_tiles_host_test {
 
 namespace kernels = ferry::kernels;
 namespace detail = ferry::detail;
@@ -136,4 +136,4 @@ TEST_CASE("neighbouring positions with bad indices add nothing, skipped ones not
   }
 }
 
-}  // namespace ferry_test::position_tiles_test
+}  // namespace ferry_test::position_tiles_host_test

@@ -23,7 +23,7 @@
 
 /// The kernel that searches a small batch, run by this thread as a team of one with one lane, and by teams of threads
 /// with warps of four.
-namespace ferry_test::search_sums_test {
+namespace ferry_test::search_sums_host_test {
 
 namespace kernels = ferry::kernels;
 namespace detail = ferry::detail;
@@ -229,4 +229,4 @@ TEST_CASE("teams of many items find the rows that several of them name", "[sum_o
   check_added<double, packed>({4096}, 4, 29, 0, 40);
 }
 
-}  // namespace ferry_test::search_sums_test
+}  // namespace ferry_test::search_sums_host_test
