@@ -75,8 +75,8 @@ using optim::coefficient_history, optim::step_counters;
 
 /// Threads of the host, files, and what a process has once.
 /// @{
-using detail::atomic_file, detail::file, detail::function_ref, detail::parallel, detail::process_identity,
-    detail::process_mark, detail::until_finalize;
+using detail::atomic_file, detail::call_at_finalize, detail::file, detail::function_ref, detail::parallel,
+    detail::process_identity, detail::process_mark, detail::until_finalize;
 /// @}
 
 }  // namespace ferry::extend

@@ -20,9 +20,11 @@
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -80,13 +82,12 @@ std::vector<kernels::table_pair> addresses_of(std::span<const array_ref<From, Fr
   return tables;
 }
 
-/// Moves rows by kernels of the instance, which reach both sides.
+/// Moves rows by at most `blocks` blocks of the instance, which reaches both sides.
 template <class Choice, class To, class From, class Exec>
 void move_by_kernels(launch_context<Exec>& call, const row_shape& shape,
                      std::span<const kernels::table_pair> tables, const kernels::row_pairs& pairs,
-                     std::int64_t count) {
+                     std::int64_t count, std::int64_t blocks) {
   const std::string& label = call.label("direct");
-  const std::int64_t blocks = most_blocks<typename Choice::occupancy>(call.exec());
   kernels::row_moves moves;
   moves.pairs = pairs;
   moves.items = count;
@@ -110,6 +111,10 @@ void move_by_kernels(launch_context<Exec>& call, const row_shape& shape,
                       moves, blocks);
   }
 }
+
+/// Blocks that move rows over the link. Eight fill it with rows of 32 KiB (H200); copies the other way, and
+/// kernels of other work, need the rest of the device.
+inline constexpr std::int64_t most_link_blocks = 64;
 
 /// One array of the tables of both sides.
 template <class From, class FromSpace, class To, class ToSpace>
@@ -198,7 +203,11 @@ void move_paired(launch_context<Exec>& call, const paired_tables<From, FromSpace
     move_staged<Choice, plain, FromSpace, To, ToSpace>(call, shape, tables, pairs, host_pairs, count, meter,
                                                        progress);
   else
-    move_by_kernels<Choice, To, plain>(call, shape, tables, pairs, count);
+    move_by_kernels<Choice, To, plain>(
+        call, shape, tables, pairs, count,
+        std::min(most_blocks<typename Choice::occupancy>(call.exec()),
+                 any_host_space<FromSpace, ToSpace> ? most_link_blocks
+                                                    : std::numeric_limits<std::int64_t>::max()));
 }
 
 /// One copy of rows: pairs them once, then moves those of each array of the tables.
