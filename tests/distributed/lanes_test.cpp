@@ -90,9 +90,9 @@ class fake_stream {
 };
 
 /// Throws in the copy with this number.
-class fake_stream final : public ferry::detail::device_lane {
+class fake_lane final : public ferry::detail::device_lane {
  public:
-  explicit fake_stream(fake_stream& stream, int fails_at = -1) : stream_(stream), fails_at_(fails_at) {}
+  explicit fake_lane(fake_stream& stream, int fails_at = -1) : stream_(stream), fails_at_(fails_at) {}
   void publish() override { published_ = stream_.record(); }
   [[nodiscard]] const ferry::detail::event_handle& published() const override { return published_; }
   [[nodiscard]] int device() const override { return 0; }
@@ -187,7 +187,7 @@ TEST_CASE("ranks take memory after the work that makes it, and keep it until all
             std::this_thread::yield();
             mine.fill(rank, round);
           });
-          fake_stream lane(stream);
+          fake_lane lane(stream);
           lane.publish();
           group->exchange_devices(rank, note, mine.to(), mine.from(), lane);
         }
@@ -212,7 +212,7 @@ TEST_CASE("a rank whose copies fail ends them before it leaves, and breaks the g
         buffers mine(ranks, 1000);
         fake_stream stream;  // ends before the memory of its work
         stream.enqueue([&mine, rank] { mine.fill(rank, 1); });
-        fake_stream lane(stream, rank == 2 ? fails_at : -1);
+        fake_lane lane(stream, rank == 2 ? fails_at : -1);
         lane.publish();
         const ferry::detail::call_note note("exchange");
         try {
@@ -253,7 +253,7 @@ TEST_CASE("nothing is copied where a rank fails before the exchange, or does not
       buffers mine(ranks, 100);
       fake_stream stream;  // ends before the memory of its work
       stream.enqueue([&mine, rank] { mine.fill(rank, 1); });
-      fake_stream lane(stream);
+      fake_lane lane(stream);
       lane.publish();  // and then something happens to rank 1
       if (rank == 1 && comes) return group->fail(rank, note, "as planned");
       if (rank == 1) {
