@@ -147,7 +147,7 @@ TEST_CASE("a step on a sharded table reaches its kernel in ten calls, and in thi
     INFO((by_ranks ? "by ranks" : "by the group") << listed(way));
     REQUIRE(way.size() >= 2);
     CHECK(way.back() == "ferry::step");
-    // One thread for the group writes to all shards jointly: a function_ref and its lambda, see joint_writes.hpp.
+    // One thread for the group writes to all shards jointly: a function_ref and its lambda, see write_jointly.
     const std::size_t joint = by_ranks ? 0 : 3;
     CHECK(way.size() <= 10 + joint - launches_of_library);
   }
