@@ -144,7 +144,7 @@ TEST_CASE("kernels of 8-bit rows, bags and norms say how many bytes they touch",
   CHECK(reports.bytes_each() == 4 * 32 + 32);  // 3.5 rows of a bag, rounded up, and the pooled one
   reports.bags.bags = 0;
   CHECK(reports.bytes_each() == 32 + 32);
-  CHECK(kernels::sum_lane<kernels::lower_sums>::bytes_each() == 512);
+  CHECK(kernels::sum_lane<kernels::lower_sums>::bytes_each() == 64 * 24);
   CHECK(kernels::scale_values<double>::bytes_each() == 16);
 }
 

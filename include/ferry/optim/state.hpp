@@ -61,6 +61,7 @@ class state : public step_counted<Rule, Space> {
 
   /// A state without fields, to assign to.
   state() : step_counted<Rule, Space>("state"), row_fields_(static_cast<std::size_t>(row_fields)) {}
+  /// Takes the contents of the other state.
   state(state&&) noexcept = default;
   /// Contents that are moved to themselves stay.
   state& operator=(state&& source) noexcept {

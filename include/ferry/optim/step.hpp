@@ -123,7 +123,8 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   const access_type access(table, "step");
   const auto& named = detail::rows_named_by(indices);
   const auto values = detail::read_only(make_ref(grads));
-  if constexpr (detail::is_prebuilt_step<
+  if constexpr (access_type::is_strided &&
+                detail::is_prebuilt_step<
                     chosen, Exec, Rule, std::remove_reference_t<decltype(access.table())>,
                     optim::state<StateRule, StateType, StateSpace>, decltype(named), decltype(values)>)
     return detail::prebuilt_step(exec, rule, access.table(), state, named, values);

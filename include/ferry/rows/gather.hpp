@@ -113,58 +113,52 @@ void gather_once(launch_context<Exec>& call, const std::string& fetch, const std
 }
 
 template <class Path, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
-void gather_by_kernels(launch_context<Exec>& call, const Access& access, const Batch& batch,
-                       const array_ref<Out, OutSpace>& out) {
-  const std::int64_t n = positions_of(batch);
-  const auto& plan = plan_of(batch);
-  const std::string& label = call.label(Access::template path_label<Path>);
-  [[maybe_unused]] const auto traffic =
-      count_transfer<Path>(call, access.table(), out, n * access.row_bytes());
-  if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<OutSpace>) {
-    gather_once(call, label, call.label_part(label, "expand"), access, batch, out);
-  } else if constexpr (Path::sorts) {
-    require_direct_reach("gather", call.exec(), out);
-    call.writes_to(out);
-    const auto source = sorted_places_of<Bounds>(call, access, batch);
-    decltype(auto) rows = access.rows(call);
-    // Few teams could not saturate device memory.
-    using order = std::conditional_t<std::is_same_v<typename Access::memory_space, device_space>,
-                                     schedule::flat, schedule::team_chunks>;
-    if constexpr (splits_rows<Path> && !is_host_exec<Exec>) {
-      call.wait_for_host_access(rows);  // the host reads the table as well
-      gather_cooperative(call, rows, source, out);
-    } else {
-      launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n, order{});
-    }
-  } else {
-    require_direct_reach("gather", call.exec(), out);
-    call.writes_to(out);
-    decltype(auto) rows = access.rows(call);
-    // A block of threads moves several of these rows, so it reads each line of indices about once: see
-    // indices_for_kernels.
-    const bool reads_once = Access::is_strided &&
-                            std::is_same_v<typename Access::memory_space, device_space> &&
-                            access.row_bytes() <= 4096;
-    const auto source = rows_for_kernels<Bounds>(call, batch, access.table().rows(), reads_once);
-    launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n);
-  }
-}
-
-template <class Path, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
 ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
                   const array_ref<Out, OutSpace>& out) {
+  const std::int64_t n = positions_of(batch);
   const auto& table = access.table();
+  const auto& plan = plan_of(batch);
   launch_context<Exec> call(exec, "gather");
+  const auto finish = [&] { return call.finish(table, n, has_signed_indices(batch)); };
   if constexpr (splits_rows<Path>) call.refuse_capture(cooperative_needs_the_host);
-  if constexpr (is_plan<Batch>) call.use(plan_of(batch));
+  if constexpr (is_plan<Batch>) call.use(plan);
   if (out.width() == 0) look_at_bounds<Bounds>(call, batch, table.rows());
-  if (out.size() != 0) {
-    if constexpr (Access::template gathers_apart<Path, Exec, OutSpace>)
-      access.template gather_apart<Path, Bounds>(call, batch, out);
-    else
-      gather_by_kernels<Path, Bounds>(call, access, batch, out);
+  if (out.size() == 0) return finish();
+  const std::string& label = call.label(Access::template path_label<Path>);
+  if constexpr (Access::template gathers_apart<Path, Exec, OutSpace>) {
+    access.template gather_apart<Path, Bounds>(call, batch, out);
+  } else {
+    [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
+    if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<OutSpace>) {
+      gather_once(call, label, call.label_part(label, "expand"), access, batch, out);
+    } else if constexpr (Path::sorts) {
+      require_direct_reach("gather", exec, out);
+      call.writes_to(out);
+      const auto source = sorted_places_of<Bounds>(call, access, batch);
+      decltype(auto) rows = access.rows(call);
+      // Few teams could not saturate device memory.
+      using order = std::conditional_t<std::is_same_v<typename Access::memory_space, device_space>,
+                                       schedule::flat, schedule::team_chunks>;
+      if constexpr (splits_rows<Path> && !is_host_exec<Exec>) {
+        call.wait_for_host_access(rows);  // the host reads the table as well
+        gather_cooperative(call, rows, source, out);
+      } else {
+        launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n, order{});
+      }
+    } else {
+      require_direct_reach("gather", exec, out);
+      call.writes_to(out);
+      decltype(auto) rows = access.rows(call);
+      // A block of threads moves several of these rows, so it reads each line of indices about once: see
+      // indices_for_kernels.
+      const bool reads_once = Access::is_strided &&
+                              std::is_same_v<typename Access::memory_space, device_space> &&
+                              access.row_bytes() <= 4096;
+      const auto source = rows_for_kernels<Bounds>(call, batch, table.rows(), reads_once);
+      launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n);
+    }
   }
-  return call.finish(table, positions_of(batch), has_signed_indices(batch));
+  return finish();
 }
 
 /// Chooses the path and gathers. `batch` comes from rows_named_by; require_batch has checked the arguments.

@@ -165,8 +165,9 @@ struct missed_steps {
       std::int64_t j = schedule.before_questions(row_step);
       j = j < 0 ? 0 : j < missed ? j : missed;
       run(tile, 0, j);
-      std::int64_t end[Tile::elements] = {};  // of dormancy
+      std::int64_t end[Tile::elements];  // of dormancy
       bool is_decaying[Tile::elements] = {};
+      for (int e = 0; e < Tile::elements; ++e) end[e] = j;
       while (j < missed) {
         tile_type moved = tile;
         for (int e = 0; e < live<Tile>(count); ++e)

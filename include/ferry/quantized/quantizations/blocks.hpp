@@ -18,9 +18,11 @@ namespace ferry::quantization {
 struct mxfp8 : detail::microscaling<detail::byte_codes<fp8_e4m3_t>, 8> {
   static constexpr const char* name = "mxfp8";  ///< see ferry::Quantization
 };
+/// As mxfp8, with codes of e5m2.
 struct mxfp8_e5m2 : detail::microscaling<detail::byte_codes<fp8_e5m2_t>, 15> {
   static constexpr const char* name = "mxfp8_e5m2";  ///< see ferry::Quantization
 };
+/// Two codes of e2m1 in a byte.
 struct mxfp4 : detail::microscaling<detail::pair_codes<fp4_e2m1_pair_t>, 2> {
   static constexpr const char* name = "mxfp4";  ///< see ferry::Quantization
 };

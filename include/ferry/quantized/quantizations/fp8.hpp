@@ -22,6 +22,7 @@ namespace ferry::quantization {
 struct e4m3 : detail::table_scaled<fp8_e4m3_t> {
   static constexpr const char* name = "e4m3";  ///< see ferry::Quantization
 };
+/// Codes of e5m2.
 struct e5m2 : detail::table_scaled<fp8_e5m2_t> {
   static constexpr const char* name = "e5m2";  ///< see ferry::Quantization
 };

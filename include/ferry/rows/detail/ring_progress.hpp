@@ -137,22 +137,30 @@ class queued_parts {
 
   bool take(kernels::ring_post& next) {
     std::int64_t first = 0, count = 0;
-    while (position_ == posts_.size()) {
+    while (position_ == size_) {
       if (!queue_.take(first, count)) return false;
-      posts_.clear();
-      position_ = 0;
+      more_.clear();
+      position_ = size_ = 0;
       parts_(first, count, [&](std::int64_t begin, std::int64_t length) {
-        if (length > 0) posts_.push_back({begin, length, 0});
+        if (length <= 0) return;
+        if (size_ == 0)
+          front_ = {begin, length, 0};
+        else
+          more_.push_back({begin, length, 0});
+        ++size_;
       });
     }
-    next = posts_[position_++];
+    next = position_ == 0 ? front_ : more_[position_ - 1];
+    ++position_;
     return true;
   }
 
  private:
   Queue& queue_;
   const Parts& parts_;
-  std::vector<kernels::ring_post> posts_;
+  kernels::ring_post front_{};  ///< a piece without long runs needs no heap memory
+  std::vector<kernels::ring_post> more_;
+  std::size_t size_ = 0;
   std::size_t position_ = 0;
 };
 
