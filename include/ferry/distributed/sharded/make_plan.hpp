@@ -29,18 +29,18 @@ namespace detail {
 template <class Exec>
 owned_rows<Exec> collect_rows(collective& call, const Exec& exec, const Exec& shard_exec, int rank,
                               const sharded_plan_storage<Exec>& plan, std::int64_t shard_rows) {
-  using near = near_space<Exec>;
+  using local_list = near_space<Exec>;
   const auto [first, last] = plan.items.group(rank);
   owned_rows<Exec> owned;
-  owned.rows = payload<std::int64_t, near>(shard_exec, "rows of all ranks",
-                                           call.is_whole() ? last - first : plan.headers.in_begin.back());
+  owned.rows = payload<std::int64_t, local_list>(
+      shard_exec, "rows of all ranks", call.is_whole() ? last - first : plan.headers.in_begin.back());
   if (call.is_whole()) {
     copy_home(shard_exec, owned.rows.data(), exec, plan.items.rows + first,
               owned.rows.size() * sizeof(std::int64_t));
   } else {
     exchange_parts lists(call.ranks());
     lists.add(plan.items, plan.items.rows, plan.headers.in_begin, owned.rows.data(), 1);
-    lists.template move<near>(call, exec, shard_exec);
+    lists.template move<local_list>(call, exec, shard_exec);
   }
   owned.plan = make_plan(shard_exec, owned.rows, shard_rows, bounds::unchecked{});
   return owned;

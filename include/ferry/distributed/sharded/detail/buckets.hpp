@@ -134,10 +134,10 @@ array_ref<Index, Space> indices_near(const Exec& exec, const array_ref<Index, Sp
       auto list = std::make_shared<tensor<plain, Space>>("indices", memory_home(exec), passing.size());
       copy(exec, passing, *list).join();
       room = list;
-      auto near = make_ref(*list);
+      auto local_list = make_ref(*list);
       array_ref<Index, Space> result = indices;
-      result.data = near.data;
-      result.accesses = near.accesses;
+      result.data = local_list.data;
+      result.accesses = local_list.accesses;
       return result;
     }
   return indices;
@@ -184,9 +184,9 @@ buckets bucket_rows(const char* verb, const Exec& exec, const Table& table, cons
   } else {
     using index = std::remove_const_t<typename Named::value_type>;
     std::shared_ptr<void> passing;
-    const auto near = indices_near(exec, named, passing);
+    const auto local_list = indices_near(exec, named, passing);
     const report_writer report = Bounds::reports ? call.report() : report_writer{};
-    route_from(kernels::index_rows<index, Bounds>{indices_for_kernels(call, near), rows, report});
+    route_from(kernels::index_rows<index, Bounds>{indices_for_kernels(call, local_list), rows, report});
     backend::fence(exec, label);
     if constexpr (Bounds::reports) items.report = read_report<Exec>(report);
     items.signed_indices = std::is_signed_v<index>;

@@ -47,7 +47,7 @@ using kernel_sharding = std::conditional_t<runs_in_kernels<Spread>, Spread, kern
 class owner_lists {
  public:
   template <class Exec, class Table>
-  kernels::listed_sharding near(const Exec& exec, const Table& table) {
+  kernels::listed_sharding local_list(const Exec& exec, const Table& table) {
     using list = tensor<std::uint64_t, near_space<Exec>>;
     const std::lock_guard lock(guard_);
     std::shared_ptr<void>& memory = lists_[execution_backend<Exec>::device_of(exec)];
@@ -77,9 +77,9 @@ auto sharding_for_kernels([[maybe_unused]] const Exec& exec, const Table& table)
   if constexpr (runs_in_kernels<typename Table::sharding_type>)
     return table.sharding();
   else if constexpr (requires { table.stored(); })
-    return table.stored().owners().near(exec, table);
+    return table.stored().owners().local_list(exec, table);
   else
-    return table.owners().near(exec, table);
+    return table.owners().local_list(exec, table);
 }
 
 }  // namespace ferry::detail

@@ -64,8 +64,8 @@ template <class T, class Space>
 struct batch_values {
   using element = T;
   array_ref<const T, Space> rows{};
-  const std::int64_t* row_of_item = nullptr;  ///< near the instance
-  const double* factors = nullptr;            ///< of the items, near the instance; null: 1
+  const std::int64_t* row_of_item = nullptr;  ///< local_list the instance
+  const double* factors = nullptr;            ///< of the items, local_list the instance; null: 1
   bool is_shared = false;                     ///< several items have one row
 
   /// The number of each item's value.

@@ -134,10 +134,10 @@ struct owned_rows {
 template <class Exec>
 owned_rows<Exec> join_rows(const char* verb, const Exec& shard_exec, int rank, const batch_headers& headers,
                            std::int64_t shard_rows) {
-  using near = near_space<Exec>;
+  using local_list = near_space<Exec>;
   const std::int64_t items = headers.in_begin.back();
-  owned_rows<Exec> owned{payload<std::int64_t, near>(shard_exec, "rows of all ranks", items),
-                         payload<std::int64_t, near>(shard_exec, "places of values", items),
+  owned_rows<Exec> owned{payload<std::int64_t, local_list>(shard_exec, "rows of all ranks", items),
+                         payload<std::int64_t, local_list>(shard_exec, "places of values", items),
                          {}};
   if (items != 0) {
     const fence_on_exception<Exec> reads(shard_exec);  // memory of other ranks
@@ -229,14 +229,15 @@ received_rows<T, Space, Exec> receive_in_place(const char* verb, const Exec& sha
                                                const batch_headers& headers, std::int64_t shard_rows,
                                                std::int64_t width, const owned_rows<Exec>* owned,
                                                bool by_place, bool weighs) {
-  using near = near_space<Exec>;
+  using local_list = near_space<Exec>;
   constexpr std::size_t packet = 4 * sizeof(T);  // one load of a kernel, if all values are aligned to it
   const offered_values offered = values_for(rank, headers, packet);
   const std::int64_t items = offered.items;
   received_rows<T, Space, Exec> received;
-  received.rows = payload<std::int64_t, near>(shard_exec, "rows of all ranks", owned == nullptr ? items : 0);
-  received.numbers = payload<std::int64_t, near>(shard_exec, "begins of values", items);
-  received.factors = payload<double, near>(shard_exec, "factors of values", weighs ? items : 0);
+  received.rows =
+      payload<std::int64_t, local_list>(shard_exec, "rows of all ranks", owned == nullptr ? items : 0);
+  received.numbers = payload<std::int64_t, local_list>(shard_exec, "begins of values", items);
+  received.factors = payload<double, local_list>(shard_exec, "factors of values", weighs ? items : 0);
   received.values.rank = 2;
   received.values.extents = {items, width};
   received.values.make_dense();

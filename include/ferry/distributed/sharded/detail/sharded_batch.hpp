@@ -192,7 +192,7 @@ class sharded_batch {
   received_rows<T, Home, Exec> take_group(int rank, const item_groups& groups,
                                           const shared_items<Exec>& shared, const double* factors,
                                           const tensor<T, Home>& packed) const {
-    using near = near_space<Exec>;
+    using local_list = near_space<Exec>;
     const Exec shard_exec = instance(rank);
     const auto [first, last] = items_->group(rank);
     const auto [first_value, last_value] = groups.group(rank);
@@ -204,14 +204,14 @@ class sharded_batch {
     };
     static const std::string label = "ferry::distributed::packed";
     execution_backend<Exec>::fence(exec_, label);
-    received.rows = payload<std::int64_t, near>(shard_exec, "rows of a shard", last - first);
+    received.rows = payload<std::int64_t, local_list>(shard_exec, "rows of a shard", last - first);
     take(received.rows, items_->rows + first, last - first);
     if (shared.numbers.size() != 0) {
-      received.numbers = payload<std::int64_t, near>(shard_exec, "numbers of values", last - first);
+      received.numbers = payload<std::int64_t, local_list>(shard_exec, "numbers of values", last - first);
       take(received.numbers, shared.numbers.data() + first, last - first);
     }
     if (factors != nullptr) {
-      received.factors = payload<double, near>(shard_exec, "factors of values", last - first);
+      received.factors = payload<double, local_list>(shard_exec, "factors of values", last - first);
       take(received.factors, factors + first, last - first);
     }
     received.buffer = payload<T, Home>(shard_exec, "values of a shard", last_value - first_value, width);
@@ -225,7 +225,7 @@ class sharded_batch {
   received_rows<T, Home, Exec> exchange_groups(int rank, const item_groups& groups,
                                                const shared_items<Exec>& shared, const double* factors,
                                                const tensor<T, Home>& packed) {
-    using near = near_space<Exec>;
+    using local_list = near_space<Exec>;
     const Exec shard_exec = instance(rank);
     const auto& in_begin = headers_.in_begin;
     const bool is_shared = shared.groups.begin.size() > 1;
@@ -235,7 +235,7 @@ class sharded_batch {
     exchange_parts lists(call_.ranks());
     const auto add = [&](auto& target, const char* name, const auto* source) {
       using element = std::remove_const_t<std::remove_pointer_t<decltype(source)>>;
-      target = payload<element, near>(shard_exec, name, items);
+      target = payload<element, local_list>(shard_exec, name, items);
       lists.add(*items_, source, in_begin, target.data(), 1);
     };
     if (plan_ == nullptr) add(received.rows, "rows of all ranks", items_->rows);
@@ -244,13 +244,13 @@ class sharded_batch {
     if (factors != nullptr) add(received.factors, "factors of values", factors);
     received.buffer = payload<T, Home>(shard_exec, "values of all ranks", value_in_begin.back(), width);
     const T* const values = packed.data();
-    if constexpr (std::is_same_v<Home, near>) {
+    if constexpr (std::is_same_v<Home, local_list>) {
       lists.add(groups, values, value_in_begin, received.buffer.data(), width);
-      lists.template move<near>(call_, exec_, shard_exec);
+      lists.template move<local_list>(call_, exec_, shard_exec);
     } else {
       exchange_parts rows(call_.ranks());
       rows.add(groups, values, value_in_begin, received.buffer.data(), width);
-      lists.template move<near>(call_, exec_, shard_exec);
+      lists.template move<local_list>(call_, exec_, shard_exec);
       rows.template move<Home>(call_, exec_, shard_exec);
     }
     sort(rank, received, factors != nullptr, in_begin, {value_in_begin.begin(), value_in_begin.end() - 1});
