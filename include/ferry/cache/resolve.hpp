@@ -43,8 +43,8 @@ consteval void require_resolve() {
 
 template <class Exec, class Slots>
 consteval void require_slots() {
-  using slot = typename Slots::value_type;
-  static_assert(std::is_same_v<slot, std::int32_t> || std::is_same_v<slot, std::int64_t>,
+  using slot_type = typename Slots::value_type;
+  static_assert(std::is_same_v<slot_type, std::int32_t> || std::is_same_v<slot_type, std::int64_t>,
                 "ferry: resolve writes slots of int32 or int64, which must not be const.");
   static_assert(may_dereference<Exec, typename Slots::memory_space>(),
                 "ferry: resolve writes slots by kernels, which must reach their memory.");
