@@ -121,9 +121,9 @@ struct report_writer {
   /// Index and bits, and what `more` writes, must stay together, so the few threads that lower the minimum
   /// take a lock.
   template <class More = nothing_more>
-  KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& lowest_bits, std::int64_t index,
+  KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& lowest_bits, std::int64_t element,
                              std::uint64_t bits, const More& more = {}) const {
-    const auto number = static_cast<std::uint64_t>(index);
+    const auto number = static_cast<std::uint64_t>(element);
     if (number >= Kokkos::atomic_load(&lowest)) return;
     // The lock is taken and released in one branch, so threads of one warp can't deadlock.
     for (bool written = false; !written;) {
