@@ -83,8 +83,8 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   if (report.overflows != 0)
     return std::make_exception_ptr(invalid_argument(
         joined("ferry::", verb, ": the batch has more different rows of ", table_text, " than slots in ",
-               counted(report.overflows, "group", "groups"),
-               " of its cache; the first is group ", report.first_group, ". overflow::spill leaves rows out")));
+               counted(report.overflows, "group", "groups"), " of its cache; the first is group ",
+               report.first_group, ". overflow::spill leaves rows out")));
   if (report.duplicates == 0 && report.nonfinite != 0)
     return nonfinite_error(report, verb, table_text, values, width);
   return std::make_exception_ptr(invalid_argument(joined(
