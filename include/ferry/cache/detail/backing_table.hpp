@@ -156,7 +156,7 @@ struct backing_table {
   using value_type = typename ref_type::value_type;  ///< std::byte for 8-bit rows
   using memory_space = typename ref_type::memory_space;
   static constexpr bool is_array = !is_quantized<Table> && !is_records<Table>;
-  /// The type that stands for the table in the checks of verbs, and in those of scatter_add.
+  /// The array types that verbs check in place of the table; added_to is for scatter_add.
   /// @{
   using checked = std::conditional_t<is_array, Table, tensor<std::remove_const_t<value_type>, memory_space>>;
   using added_to = std::conditional_t<is_quantized<Table>, Table, checked>;
