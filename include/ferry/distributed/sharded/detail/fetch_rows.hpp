@@ -74,8 +74,8 @@ class row_requests {
   /// @}
   [[nodiscard]] const buckets& items() const { return *items_; }
 
-  /// Fetches the rows by an exchange, `columns` elements of T each, into a buffer on the device of the batch's
-  /// instance. reader(shard_exec, table, rank, rows, out) reads those of a shard.
+  /// Fetches the rows by an exchange, `columns` elements of T each, into a buffer on the device of the
+  /// batch's instance. reader(shard_exec, table, rank, rows, out) reads those of a shard.
   template <class T, class Home, class Reader>
   [[nodiscard]] tensor<T, Home> fetch(const Reader& reader, std::int64_t columns) const {
     auto arrived = payload<T, Home>(exec_, "gathered rows", items_->items(), columns);
