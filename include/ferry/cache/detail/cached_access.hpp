@@ -13,6 +13,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/occupancy.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
