@@ -22,30 +22,32 @@ struct request_load {
   std::int64_t group_rows;
   std::int64_t slots;      ///< of a group
   std::int64_t positions;  ///< of a group and call
-  std::int64_t kept;       ///< positions of all groups whose rows each call names
+  std::int64_t repeats;    ///< positions of all groups whose rows each call names
   std::int64_t row_bytes;
 
-  KOKKOS_FUNCTION std::int64_t kept_of(std::int64_t group) const {
-    return kept * (group + 1) / groups - kept * group / groups;
+  KOKKOS_FUNCTION std::int64_t repeats_of(std::int64_t group) const {
+    return repeats * (group + 1) / groups - repeats * group / groups;
   }
-  [[nodiscard]] std::int64_t misses() const { return groups * positions - kept; }
+  [[nodiscard]] std::int64_t misses() const { return groups * positions - repeats; }
   /// Calls after which rows come again, which have left their slots by then.
   [[nodiscard]] std::int64_t cycle() const {
-    const std::int64_t fewest = positions - (kept + groups - 1) / groups;
+    const std::int64_t fewest = positions - (repeats + groups - 1) / groups;
     return fewest == 0 ? 4 : slots / fewest + 2;
   }
 };
 
-/// The row of a position: one of those that each call names, or the next of the others. Positions are in random order.
+/// The row of a position: one of those that each call names, or the next of the fresh_rows. Positions are in random order.
 struct requested_row {
   request_load load;
   std::int64_t call;
 
   KOKKOS_FUNCTION std::int32_t operator()(std::int64_t group, std::int64_t position) const {
     const auto key = static_cast<std::uint64_t>(call * load.groups + group);
-    const std::int64_t kept = load.kept_of(group), others = load.positions - kept,
+    const std::int64_t repeats = load.repeats_of(group), fresh_rows = load.positions - repeats,
                        i = distinct_row{key, static_cast<std::uint64_t>(load.positions)}(position, 0),
-                       number = i < kept ? i : kept + (call * others + i - kept) % (load.group_rows - kept);
+                       number = i < repeats ? i
+                                            : repeats + (call * fresh_rows + i - repeats) %
+                                                            (load.group_rows - repeats);
     const distinct_row in_group{static_cast<std::uint64_t>(group),
                                 static_cast<std::uint64_t>(load.group_rows)};
     return static_cast<std::int32_t>(group * load.group_rows + in_group(number, 0));
@@ -66,8 +68,7 @@ struct wrong_slots {
   }
 };
 
-figure time_resolve(session& run, const std::string& name, const request_load& load,
-                    table_type& table) {
+figure time_resolve(session& run, const std::string& name, const request_load& load, table_type& table) {
   ferry::cached_table hot(table, ferry::cache::lru{.slots = load.slots, .groups = load.groups});
   std::vector<request_rows> sets;
   for (std::int64_t call = 0; call < load.cycle(); ++call) {
@@ -83,15 +84,15 @@ figure time_resolve(session& run, const std::string& name, const request_load& l
   figure result;
   result.name = name;
   result.setting = {{"groups", load.groups},       {"slots", load.slots},
-                    {"positions", load.positions}, {"kept", load.kept},
+                    {"positions", load.positions}, {"repeats", load.repeats},
                     {"row_bytes", load.row_bytes}, {"rows", static_cast<std::int64_t>(table.rows())}};
   result.bytes = static_cast<double>(load.misses() * load.row_bytes);
   result.counts = "payload";
   result.time = measure(run, load.row_bytes < 65536 ? 4 : 1, resolve);
   const auto after = hot.statistics();
   const auto hits = static_cast<double>(after.hits - before.hits),
-             all = hits + static_cast<double>(after.misses - before.misses);
-  result.setting.emplace_back("hit_rate", hits / all);
+             total = hits + static_cast<double>(after.misses - before.misses);
+  result.setting.emplace_back("hit_rate", hits / total);
   resolve(0).wait();
   conclude(run, result,
            count_of(run.exec(), "ferry_bench::check", load.groups * load.positions * load.row_bytes / 4,
@@ -124,7 +125,7 @@ void tokens(session& run) {
   auto table = store_of(run, load);
   const double row_ms = link_ms_of_row(run, table, load.groups * load.positions);
   for (const std::int64_t percent : {50, 90, 99, 100}) {
-    load.kept = load.groups * load.positions * percent / 100;
+    load.repeats = load.groups * load.positions * percent / 100;
     const std::string name = "resolve.tokens.hits" + std::to_string(percent);
     const double ms = time_resolve(run, name, load, table).time.device.median();
     const double bound = static_cast<double>(load.misses()) * row_ms + 20e-3 +
@@ -133,7 +134,7 @@ void tokens(session& run) {
   }
   load.group_rows *= load.groups;
   load.groups = 1;
-  load.kept = 0;
+  load.repeats = 0;
   time_resolve(run, "resolve.one_request", load, table);
   link_ms_of_row(run, table, load.positions);
   compare_rates(run, "resolve.one_request",

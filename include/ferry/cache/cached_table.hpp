@@ -198,9 +198,9 @@ class cached_table {
     detail::resize_cache(core(), ref(), policy_, cache::count(rows).value());
   }
 
-  /// The slots as a table in device memory, whose rows kernels read after resolve; only under cache::lru. Rows
-  /// of codes are elements of codes() or bytes of records(); rows of optimizer records have the weights in
-  /// their first width() columns, the state behind them. Kernels must not write to it.
+  /// The slots as a table in device memory, whose rows kernels read after resolve; only under cache::lru.
+  /// Rows of codes are elements of codes() or bytes of records(); rows of optimizer records have the weights
+  /// in their first width() columns, the state behind them. Kernels must not write to it.
   [[nodiscard]] auto device_rows() const {
     static_assert(detail::keeps_order<Policy>,
                   "ferry: rows have slots that a program may read under cache::lru alone, by resolve.");

@@ -62,11 +62,11 @@ struct item_run {
 /// least recently. Slots that the batch uses keep their rows. Rows get slots in the order of their first
 /// positions, and come into the order of use so: equal histories give equal slots.
 ///
-/// One team for each group; each thread has a run of neighbouring positions, so that numbers of earlier threads
-/// are one sum. Each hit marks its slot with the number of the batch and the position, each miss claims its
-/// row in the directory; the lowest position stays. The team then counts, moves unused slots to the front of
-/// the order of use, gives the first ones to the misses, and appends what was used. Positions of a list of
-/// one dimension belong to the groups of their rows.
+/// One team for each group; each thread has a run of neighbouring positions, so that numbers of earlier
+/// threads are one sum. Each hit marks its slot with the number of the batch and the position, each miss
+/// claims its row in the directory; the lowest position stays. The team then counts, moves unused slots to
+/// the front of the order of use, gives the first ones to the misses, and appends what was used. Positions of
+/// a list of one dimension belong to the groups of their rows.
 template <class Source, class Slot>
 struct choose_slots {
   detail::slot_book book;
@@ -130,9 +130,9 @@ struct choose_slots {
   KOKKOS_FUNCTION void run(const Team& team, std::int64_t group) const {
     const std::int64_t first_slot = group * uses.group_slots;
     const std::uint64_t batch = next_batch(team, group);
-    const item_run own = item_run::of_thread(team, positions);
+    const item_run turn = item_run::of_thread(team, positions);
     std::int64_t hits = 0, misses = 0, bad = 0;
-    for (std::int64_t p = own.begin; p < own.end; ++p) {
+    for (std::int64_t p = turn.begin; p < turn.end; ++p) {
       const wanted want = row_at(group, p);
       if (want.type == kind::bad) {
         ++bad;
@@ -154,7 +154,7 @@ struct choose_slots {
     team.barrier();
     // Both counts are below 2^31: one sum has new rows in its upper half, used slots in the lower one.
     std::int64_t counts = 0;
-    for (std::int64_t p = own.begin; p < own.end; ++p) {
+    for (std::int64_t p = turn.begin; p < turn.end; ++p) {
       const std::int64_t row = row_at(group, p).row;
       if (claims(row, p))
         counts += std::int64_t{1} << 32;
@@ -171,7 +171,7 @@ struct choose_slots {
     give_slots(team, group, batch, item_numbers{before >> 32, free_count});
     if (is_valid) {
       std::int64_t next = unused - free_count + (before & 0xffffffff) + Kokkos::min(before >> 32, free_count);
-      for (std::int64_t p = own.begin; p < own.end; ++p) {
+      for (std::int64_t p = turn.begin; p < turn.end; ++p) {
         const std::int64_t row = row_at(group, p).row;
         if (is_first_use(row, p, batch))
           uses.order[first_slot + next++] =
@@ -182,7 +182,7 @@ struct choose_slots {
       Kokkos::atomic_add(book.tallies + detail::tally_room + tally, static_cast<std::uint64_t>(misses));
     }
     if (slots != nullptr)
-      for (std::int64_t p = own.begin; p < own.end; ++p) write_slot(group, p);
+      for (std::int64_t p = turn.begin; p < turn.end; ++p) write_slot(group, p);
   }
 
   /// The number of the batch. Marks begin anew before numbers exceed 32 bits; the order of use stays.
@@ -206,12 +206,12 @@ struct choose_slots {
                                    std::int64_t free_count) const {
     std::int32_t* const order = uses.order + first_slot;
     std::int32_t* const unused = uses.free_slots + first_slot;
-    const item_run own = item_run::of_thread(team, uses.group_slots);
+    const item_run turn = item_run::of_thread(team, uses.group_slots);
     std::int64_t count = 0, all_unused = 0;
-    for (std::int64_t i = own.begin; i < own.end; ++i)
+    for (std::int64_t i = turn.begin; i < turn.end; ++i)
       count += uses.marks[first_slot + order[i]] >> 32 != batch ? 1 : 0;
     std::int64_t next = team.sum_before(count, all_unused);
-    for (std::int64_t i = own.begin; i < own.end; ++i)
+    for (std::int64_t i = turn.begin; i < turn.end; ++i)
       if (uses.marks[first_slot + order[i]] >> 32 != batch) unused[next++] = order[i];
     team.barrier();
     for (std::int64_t i = free_count + team.rank(); i < all_unused; i += team.size())
@@ -234,8 +234,8 @@ struct choose_slots {
     list = team.broadcast(list);
     team.barrier();
     std::int64_t number = new_rows.before;
-    const item_run own = item_run::of_thread(team, positions);
-    for (std::int64_t p = own.begin; p < own.end; ++p) {
+    const item_run turn = item_run::of_thread(team, positions);
+    for (std::int64_t p = turn.begin; p < turn.end; ++p) {
       const std::int64_t row = row_at(group, p).row;
       if (!claims(row, p)) continue;
       if (number >= new_rows.with_slot) {
