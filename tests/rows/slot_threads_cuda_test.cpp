@@ -3,8 +3,8 @@
 #include "support/test.hpp"
 #include "support/watchdog.hpp"
 
-/// Rings of many threads at once, and rings that no other thread helps with.
-namespace ferry_test::ring_threads_cuda_test {
+/// Slots of many threads at once, and slots that no other thread helps with.
+namespace ferry_test::slot_threads_cuda_test {
 
 constexpr std::size_t rows = 5000, width = 48;
 
@@ -35,8 +35,8 @@ std::vector<exec_space> instances_for(int callers) {
                                                std::vector<int>(static_cast<std::size_t>(callers), 1));
 }
 
-TEST_CASE("rings of several host threads, each with an instance of its own", "[ring][threads]") {
-  const watchdog dog("rings of several host threads", std::chrono::seconds(120));
+TEST_CASE("slots of several host threads, each with an instance of its own", "[slots][threads]") {
+  const watchdog dog("slots of several host threads", std::chrono::seconds(120));
   constexpr int callers = 4;
   const auto instances = instances_for(callers);
   std::atomic<int> wrong{0};
@@ -53,8 +53,8 @@ TEST_CASE("rings of several host threads, each with an instance of its own", "[r
 }
 
 #if defined(_OPENMP)
-TEST_CASE("rings of the threads of a parallel region", "[ring][threads]") {
-  const watchdog dog("rings within a parallel region", std::chrono::seconds(120));
+TEST_CASE("slots of the threads of a parallel region", "[slots][threads]") {
+  const watchdog dog("slots within a parallel region", std::chrono::seconds(120));
   constexpr int callers = 24;
   const auto instances = instances_for(callers);
   std::atomic<int> wrong{0};
@@ -66,10 +66,10 @@ TEST_CASE("rings of the threads of a parallel region", "[ring][threads]") {
 }
 #endif
 
-// As where the system starts no thread: the kernel must find all of its posts at its launch.
-TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
+// As where the system starts no thread.
+TEST_CASE("slots of the calling thread alone", "[slots][threads]") {
   using element = std::int64_t;
-  const watchdog dog("a ring of the calling thread alone");
+  const watchdog dog("slots of the calling thread alone");
   const exec_space exec;
   auto random = generator(71);
   for (const std::size_t n : {1u, 5u, 40000u, 300001u}) {
@@ -83,23 +83,31 @@ TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
     constexpr std::int64_t item_bytes = 3 * sizeof(element);
     std::int64_t filled = 0, drained = 0;
     ferry::detail::launch_context<exec_space> call(exec, "test");
+    const ferry::detail::slot_tuning alone{std::int64_t{1} << 18, 1, 2, false, false};
+    const std::string label = "ferry_test::alone";
+    const auto target = ferry::make_ref(device_array);
     {
-      ferry::detail::ring<exec_space> slots(call, exec, "ferry_test::alone", items, item_bytes, 0);
-      slots.to_device(ferry::detail::mover_from_slot<exec_space>(ferry::make_ref(device_array),
-                                                                 ferry::kernels::identity{}),
-                      ferry::detail::all_by_ring{},
-                      [&](const auto&, std::byte* slot, std::int64_t first, std::int64_t count) {
-                        std::copy_n(content.begin() + first * 3, count * 3, reinterpret_cast<element*>(slot));
-                        filled += count;
-                        return false;
-                      });
+      ferry::detail::copy_slots<exec_space> slots(call, {label, items, item_bytes}, alone, call.exec());
+      slots.to_device(
+          [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+            std::copy_n(content.begin() + first * 3, count * 3, reinterpret_cast<element*>(slot));
+            filled += count;
+          },
+          [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+            ferry::detail::gather_by_slot(
+                call.exec(), label, ferry::detail::rows_in_slot<const element>(slot, count, 3),
+                ferry::detail::rows_from(target, first, count), ferry::kernels::identity{}, count);
+          });
     }
     {
-      ferry::detail::ring<exec_space> slots(call, exec, "ferry_test::alone", items, item_bytes, 0);
+      ferry::detail::copy_slots<exec_space> slots(call, {label, items, item_bytes}, alone, call.exec());
       slots.from_device(
-          ferry::detail::mover_to_slot(ferry::make_ref(device_array), ferry::kernels::identity{}),
-          ferry::detail::all_by_ring{},
-          [&](const auto&, const std::byte* slot, std::int64_t first, std::int64_t count) {
+          [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+            ferry::detail::gather_by_slot(call.exec(), label, ferry::detail::rows_from(target, first, count),
+                                          ferry::detail::rows_in_slot<element>(slot, count, 3),
+                                          ferry::kernels::identity{}, count);
+          },
+          [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
             std::copy_n(reinterpret_cast<const element*>(slot), count * 3, back.data() + first * 3);
             drained += count;
           });
@@ -112,4 +120,4 @@ TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
   }
 }
 
-}  // namespace ferry_test::ring_threads_cuda_test
+}  // namespace ferry_test::slot_threads_cuda_test

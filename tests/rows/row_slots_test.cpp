@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 /// Batches around the pieces that pass a ring: less than one, one, as many as a worker has slots, many rounds of all.
-namespace ferry_test::ring_test {
+namespace ferry_test::row_slots_test {
 
 struct two_floats {
   float first, second;
@@ -45,7 +45,7 @@ bool gathers(const exec_space& exec, std::size_t width, std::size_t n, bool hole
 }
 
 using points = product<decltype(axis<ferry::bhalf_t, float, double>)>;
-TEMPLATE_LIST_TEST_CASE("batches around the pieces of a ring", "[gather][scatter][ring][once]", points) {
+TEMPLATE_LIST_TEST_CASE("batches around the pieces of slots", "[gather][scatter][slots][once]", points) {
   using element = at<0, TestType>;
   const exec_space exec;
   for (const std::size_t width : {1u, 3u, 16u, 33u, 130u})
@@ -61,7 +61,7 @@ TEMPLATE_LIST_TEST_CASE("batches around the pieces of a ring", "[gather][scatter
     }
 }
 
-TEMPLATE_LIST_TEST_CASE("unique rows on their way back through a ring", "[scatter][ring]", points) {
+TEMPLATE_LIST_TEST_CASE("unique rows on their way back through slots", "[scatter][slots]", points) {
   using element = at<0, TestType>;
   const exec_space exec;
   for (const std::size_t width : {1u, 5u, 32u})
@@ -86,7 +86,7 @@ TEMPLATE_LIST_TEST_CASE("unique rows on their way back through a ring", "[scatte
 }
 
 // A view may begin wherever its elements may, which is not where a wider unit may.
-TEST_CASE("elements that are aligned for less than their size", "[gather][scatter][copy][ring]") {
+TEST_CASE("elements that are aligned for less than their size", "[gather][scatter][copy][slots]") {
   static_assert(alignof(two_floats) < sizeof(two_floats));
   auto random = generator(41);
   const exec_space exec;
@@ -124,9 +124,9 @@ TEST_CASE("elements that are aligned for less than their size", "[gather][scatte
   CHECK(same_bits(got, content));
 }
 
-// Instances of their own, one ring each, one set of host threads.
-TEST_CASE("rings of several threads at once", "[gather][ring]") {
-  if constexpr (ferry::HostExecutionSpace<exec_space>) SKIP("a host backend has no ring to share");
+// Instances of their own, slots of their own, one set of host threads.
+TEST_CASE("slots of several threads at once", "[gather][slots]") {
+  if constexpr (ferry::HostExecutionSpace<exec_space>) SKIP("a host backend has no device to share");
   constexpr int callers = 3;
   const auto instances = Kokkos::Experimental::partition_space(exec_space{}, 1, 1, 1);
   std::atomic<int> wrong{0};
@@ -148,4 +148,4 @@ TEST_CASE("rings of several threads at once", "[gather][ring]") {
   CHECK(wrong == 0);
 }
 
-}  // namespace ferry_test::ring_test
+}  // namespace ferry_test::row_slots_test
