@@ -126,9 +126,9 @@ template <ExecutionSpace Exec>
 void use_slots(launch_context<Exec>& call, const row_cache& cache, bool host) {
   if (const int device = cache.accesses()->device();
       !is_host_exec<Exec> && device >= 0 && device != call.device())
-    throw invalid_argument(std::string("ferry::") + call.verb() + ": the cached rows of '" + cache.label +
-                           "' lie on device " + std::to_string(device) + ", but the instance is of device " +
-                           std::to_string(call.device()) + "; give the verb an instance of that device");
+    throw invalid_argument(joined("ferry::", call.verb(), ": the cached rows of '", cache.label,
+                                  "' lie on device ", device, ", but the instance is of device ",
+                                  call.device(), "; give the verb an instance of that device"));
   call.writes_to(tracked(cache.accesses()));
   if (!host) return;
   for (const cached_array& array : cache.arrays)
@@ -327,8 +327,8 @@ void add_backing_array(launch_context<Exec>& call, row_cache& cache, const untyp
   end_refresh(call, cache);
   use_slots(call, cache, true);  // an instance of another device is refused before anything changes
   if (!accesses.attach_cache(label))
-    throw invalid_argument("ferry::" + std::string(call.verb()) + ": " + array.note().describe() +
-                           " is a backing array of another cached_table");
+    throw invalid_argument(joined("ferry::", call.verb(), ": ", array.note().describe(),
+                                  " is a backing array of another cached_table"));
   cache.arrays.push_back(std::move(entry));
   try {
     move_slots(call.exec(), call.label("cached", "load"), cache.memory, cache.arrays.back(),

@@ -36,11 +36,10 @@ checkpoint_files::checkpoint_files(const std::string& folder, const manifest& co
     }
     if (!S_ISREG(data.status().st_mode)) data.fail("it is no regular file");
     if (const std::uint64_t size = data.size(); size != entry.bytes)
-      data.fail("it has " + std::to_string(size) + " bytes, and the manifest says " +
-                std::to_string(entry.bytes));
+      data.fail(joined("it has ", size, " bytes, and the manifest says ", entry.bytes));
     data.read_at(header.data(), header.size(), 0);
     if (header != data_header(entry.number))
-      data.fail("its header is not that of data file " + std::to_string(entry.number));
+      data.fail(joined("its header is not that of data file ", entry.number));
   }
 }
 
@@ -59,8 +58,8 @@ void checkpoint_files::read_chunk(const manifest_array& array, std::size_t index
       std::memcpy(&position, scratch.data() + i * sizeof position, sizeof position);
       const std::size_t begin = position * unit;
       if (begin >= bytes)
-        files_[patch.piece.file].content.fail("a patch of " + subject + " names unit " +
-                                              std::to_string(position) + ", which lies beyond its chunk");
+        files_[patch.piece.file].content.fail(
+            joined("a patch of ", subject, " names unit ", position, ", which lies beyond its chunk"));
       std::memcpy(target + begin, scratch.data() + positions + i * unit, std::min(unit, bytes - begin));
     }
   }
@@ -89,9 +88,8 @@ void checkpoint_files::read_piece(const manifest_piece& piece, std::size_t bytes
   const std::unique_ptr<data_file, decltype(leave)> use(&entry, leave);  // keeps the file open
   data.read_at(target, bytes, piece.offset);
   if (const auto checksum = crc32c(target, bytes); checksum != piece.checksum)
-    data.fail(subject + " is damaged: the checksum of " + std::to_string(bytes) + " bytes at byte " +
-              std::to_string(piece.offset) + " is " + std::to_string(checksum) + ", and the manifest says " +
-              std::to_string(piece.checksum));
+    data.fail(joined(subject, " is damaged: the checksum of ", bytes, " bytes at byte ", piece.offset, " is ",
+                     checksum, ", and the manifest says ", piece.checksum));
 }
 
 bool checkpoint_files::open(data_file& data) const noexcept {

@@ -92,8 +92,7 @@ std::optional<std::string> bytes_of_manifest(const std::string& path) {
   try {
     const file source = file::open_to_read("checkpoint", path);
     const std::uint64_t size = source.size();
-    if (size > longest_manifest)
-      source.fail("it has " + std::to_string(size) + " bytes, too many for a manifest");
+    if (size > longest_manifest) source.fail(joined("it has ", size, " bytes, too many for a manifest"));
     std::string bytes(static_cast<std::size_t>(size), '\0');
     source.read_at(bytes.data(), bytes.size(), 0);
     return bytes;
@@ -222,10 +221,10 @@ bool has_magic(const std::string& path, std::string_view magic) {
 void require_checkpoint_name(const char* verb, const std::string& name) {
   if (name.empty()) return;
   if (const std::string why = why_no_name(name); !why.empty())
-    throw invalid_argument(
-        "ferry::io::checkpoint::" + std::string(verb) +
-        ": the name of a checkpoint has 1 to 100 letters, digits, '_', '-' and '.', and does not end with '.part'; this one " +
-        why + ": '" + name.substr(0, 120) + "'");
+    throw invalid_argument(joined(
+        "ferry::io::checkpoint::", verb,
+        ": the name of a checkpoint has 1 to 100 letters, digits, '_', '-' and '.', and does not end with '.part'; this one ",
+        why, ": '", name.substr(0, 120), "'"));
 }
 
 std::string manifest_path(const std::string& folder) { return folder + "/manifest"; }
@@ -356,8 +355,7 @@ void write_manifest(const std::string& folder, const manifest& content, const ch
   const std::string bytes = encode(content);
   if (bytes.size() > longest_manifest)
     throw_io_error("checkpoint", manifest_path(folder),
-                   "it would have " + std::to_string(bytes.size()) + " bytes, and the most are " +
-                       std::to_string(longest_manifest));
+                   joined("it would have ", bytes.size(), " bytes, and the most are ", longest_manifest));
   if (!target.name.empty()) return write_whole(manifest_path(folder, {0, target.name}), bytes, folder);
   // A link is replaced. What it refers to is no generation of this folder, and its data may lie elsewhere.
   struct stat newest {};
@@ -431,7 +429,7 @@ std::uint64_t next_number(const std::string& folder, const manifest& current) {
     if (is_named_manifest(name)) last = std::max(last, number_of_file(path_in(folder, name)));
   }
   if (last >= largest_number)
-    throw_io_error("checkpoint", folder, "its manifest has the number " + std::to_string(last));
+    throw_io_error("checkpoint", folder, joined("its manifest has the number ", last));
   return last + 1;
 }
 

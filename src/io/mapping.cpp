@@ -21,7 +21,7 @@ mapping::mapping(const file& source) : bytes_(static_cast<std::size_t>(source.si
   data_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, source.descriptor(), 0);
   if (data_ == MAP_FAILED) {
     data_ = nullptr;
-    source.fail_by_errno("map " + std::to_string(bytes_) + " bytes");
+    source.fail_by_errno(joined("map ", bytes_, " bytes"));
   }
 }
 

@@ -26,9 +26,9 @@ std::string dtype::name() const {
 
 void require_extents(const char* verb, const array_note& array) {
   if (array.rank == 0)
-    throw invalid_argument(std::string("ferry::io::") + verb + ": " +
-                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
-                           " is an empty handle without extents: it was moved from, or never given any");
+    throw invalid_argument(
+        joined("ferry::io::", verb, ": ", (array.label.empty() ? "an array" : "'" + array.label + "'"),
+               " is an empty handle without extents: it was moved from, or never given any"));
 }
 
 std::string file_verb(const char* verb, bool is_captured) {

@@ -24,8 +24,7 @@ struct first {
   /// @{
   [[nodiscard]] std::int64_t most_rows(std::int64_t table_rows) const {
     if (rows.value() < 0)
-      throw invalid_argument(
-          ferry::detail::joined("ferry::cache::first: rows = ", rows.value(), ", must be >= 0"));
+      throw invalid_argument(detail::joined("ferry::cache::first: rows = ", rows.value(), ", must be >= 0"));
     return std::min(rows.value(), table_rows);
   }
   [[nodiscard]] static std::int64_t interval() { return 0; }

@@ -31,10 +31,10 @@ struct frequency {
   [[nodiscard]] std::int64_t most_rows(std::int64_t table_rows) const {
     if (rows.value() < 0)
       throw invalid_argument(
-          ferry::detail::joined("ferry::cache::frequency: rows = ", rows.value(), ", must be >= 0"));
+          detail::joined("ferry::cache::frequency: rows = ", rows.value(), ", must be >= 0"));
     if (refresh.value() < 1)
       throw invalid_argument(
-          ferry::detail::joined("ferry::cache::frequency: refresh = ", refresh.value(), ", must be >= 1"));
+          detail::joined("ferry::cache::frequency: refresh = ", refresh.value(), ", must be >= 1"));
     return std::min(rows.value(), table_rows);
   }
   [[nodiscard]] std::int64_t interval() const { return refresh.value(); }

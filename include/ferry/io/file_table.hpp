@@ -35,41 +35,40 @@ class file_table {
   using extents_type = dynamic_rank;    ///< extents are known at run time
 
   /// For the functions that map files. The array lies inside of the pages and is aligned.
-  file_table(std::string label, const ferry::detail::stored_array& stored,
-             std::shared_ptr<const ferry::detail::mapping> pages)
+  file_table(std::string label, const detail::stored_array& stored,
+             std::shared_ptr<const detail::mapping> pages)
       : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(shape<dynamic_rank>::make(stored.sizes(), *label_, sizeof(T))),
         pages_(std::move(pages)),
         data_(reinterpret_cast<const T*>(pages_->data() + stored.offset)),
         offset_(static_cast<std::size_t>(stored.offset)),
-        accesses_(std::make_shared<ferry::detail::access_tracker>()) {
-    if (ferry::detail::is_read_at_random(pages_->bytes(), shape_.width() * sizeof(T)))
-      pages_->read_at_random();
+        accesses_(std::make_shared<detail::access_tracker>()) {
+    if (detail::is_read_at_random(pages_->bytes(), shape_.width() * sizeof(T))) pages_->read_at_random();
   }
 
   /// Element (i, j, ...), one index per extent, for host code. assert() checks the indices.
   template <class... Indices>
   const T& operator()(Indices... indices) const {
-    return ferry::detail::host_element<pageable_space, const T>(data_, shape_, indices...);
+    return detail::host_element<pageable_space, const T>(data_, shape_, indices...);
   }
 
   /// The first `rows` rows, and rows [begin, end), as arguments of verbs: see tensor.
   /// @{
   template <std::integral Rows>
   [[nodiscard]] auto first(Rows rows) const& {
-    return ferry::detail::first_rows<pageable_space, const T>(label_, data_, shape_, accesses_, rows);
+    return detail::first_rows<pageable_space, const T>(label_, data_, shape_, accesses_, rows);
   }
   template <std::integral Begin, std::integral End>
   [[nodiscard]] auto rows_between(Begin begin, End end) const& {
-    return ferry::detail::rows_between<pageable_space, const T>(label_, data_, shape_, accesses_, begin, end);
+    return detail::rows_between<pageable_space, const T>(label_, data_, shape_, accesses_, begin, end);
   }
   template <std::integral Rows>
   void first(Rows) && {
-    ferry::detail::refuse_brief_slice<Rows>();
+    detail::refuse_brief_slice<Rows>();
   }
   template <std::integral Begin, std::integral End>
   void rows_between(Begin, End) && {
-    ferry::detail::refuse_brief_slice<Begin>();
+    detail::refuse_brief_slice<Begin>();
   }
   /// @}
 
@@ -78,7 +77,7 @@ class file_table {
   /// Rows in the page cache cost some time and gain nothing.
   template <ArrayLike Indices>
   void prefetch(const Indices& indices) const {
-    ferry::detail::read_rows_ahead(*pages_, offset_, shape_.rows(), shape_.width() * sizeof(T), indices);
+    detail::read_rows_ahead(*pages_, offset_, shape_.rows(), shape_.width() * sizeof(T), indices);
   }
   /// Starts to read rows [begin, end) from the disk. Throws out_of_range as rows_between.
   template <std::integral Begin, std::integral End>
@@ -107,17 +106,15 @@ class file_table {
   /// A view for kernels that reach pageable memory.
   [[nodiscard]] tensor_view<const T, pageable_space> view() const noexcept { return {data_, shape_}; }
   /// Reads in flight, which verbs record.
-  [[nodiscard]] const std::shared_ptr<ferry::detail::access_tracker>& accesses() const noexcept {
-    return accesses_;
-  }
+  [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
   std::shared_ptr<const std::string> label_;
   shape<dynamic_rank> shape_;
-  std::shared_ptr<const ferry::detail::mapping> pages_;
+  std::shared_ptr<const detail::mapping> pages_;
   const T* data_ = nullptr;
   std::size_t offset_ = 0;  ///< in the file
-  std::shared_ptr<ferry::detail::access_tracker> accesses_;
+  std::shared_ptr<detail::access_tracker> accesses_;
 };
 
 }  // namespace ferry::io
@@ -183,8 +180,8 @@ namespace ferry::io {
 /// @{
 template <Element T>
 [[nodiscard]] file_table<T> map_npy(const std::string& path, const std::string& label) {
-  const auto source = ferry::detail::file::open_to_read("map_npy", path);
-  return ferry::detail::map_stored<T>(source, label, ferry::detail::read_npy_header(source));
+  const auto source = detail::file::open_to_read("map_npy", path);
+  return detail::map_stored<T>(source, label, detail::read_npy_header(source));
 }
 template <Element T>
 [[nodiscard]] file_table<T> map_npy(const std::string& path) {
