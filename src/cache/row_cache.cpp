@@ -3,9 +3,9 @@
 
 #include "../../backends/enabled.hpp"
 
+#include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/detail/choose_slots.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
-#include <ferry/cache/fixed.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/rows/init.hpp>

@@ -4,7 +4,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/interop/detail/dlpack_facts.hpp>
-#include <ferry/interop/from_dlpack.hpp>
+#include <ferry/interop/dlpack.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/io/detail/npy_header.hpp>
+#include <ferry/io/detail/read_array.hpp>
 
 #include <ferry/io/detail/file_elements.hpp>
 #include <ferry/memory/detail/file.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/loader/detail/row_pipeline.hpp>
+#include <ferry/loader/row_prefetcher.hpp>
 
 #include "../../backends/enabled.hpp"
 #include "../runtime/worker_pool.hpp"

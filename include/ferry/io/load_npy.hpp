@@ -7,7 +7,6 @@
 #include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/detail/file_elements.hpp>
-#include <ferry/io/detail/npy_header.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/memory/spaces.hpp>

@@ -4,7 +4,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/file_elements.hpp>
-#include <ferry/io/detail/npy_header.hpp>
+#include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
