@@ -10,7 +10,7 @@
 #include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/cached_table.hpp>
 #include <ferry/cache/explain.hpp>
-#include <ferry/cache/verbs.hpp>
 #include <ferry/cache/lru.hpp>
 #include <ferry/cache/resolve.hpp>
 #include <ferry/cache/statistics.hpp>
+#include <ferry/cache/verbs.hpp>

@@ -416,21 +416,11 @@ std::uint64_t manifest_array::bytes_of_chunk(std::size_t chunk) const {
   return begin + chunk_bytes < bytes() ? chunk_bytes : bytes() - begin;
 }
 
-std::uint64_t manifest_array::chunk_count() const { return (bytes() + chunk_bytes - 1) / chunk_bytes; }
-
-std::uint64_t manifest_array::unit_count() const { return (bytes() + unit_bytes - 1) / unit_bytes; }
-
 std::string manifest_array::describe() const {
   std::string text = dtype + (dtype == "struct" ? " of " + std::to_string(element_bytes) + " bytes [" : " [");
   for (std::size_t i = 0; i < extents.size(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
   return text + "]";
 }
-
-const manifest_fact* manifest_entry::fact(std::string_view key) const { return find_named(facts, key); }
-
-const manifest_array* manifest_entry::array(std::string_view key) const { return find_named(arrays, key); }
-
-const manifest_entry* manifest::entry(std::string_view key) const { return find_named(entries, key); }
 
 std::string manifest_fact::describe() const {
   if (kind == text) return "'" + words + "'";

@@ -237,13 +237,7 @@ class co_occurrence {
 
   template <class Exec>
   void merge_last(const Exec& exec, std::vector<run>& runs) const {
-    run merged = merge(exec, runs[runs.size() - 2], runs.back());
-    runs.pop_back();
-    runs.back() = std::move(merged);
-  }
-
-  template <class Exec>
-  run merge(const Exec& exec, const run& earlier, const run& later) const {
+    const run &earlier = runs[runs.size() - 2], &later = runs.back();
     const std::size_t middle = earlier.keys.rows();
     const std::size_t count = middle + later.keys.rows();
     tensor<std::int64_t, Space> keys(label_ + "::merged_keys", count);
@@ -252,7 +246,9 @@ class co_occurrence {
     copy(exec, later.keys, keys.rows_between(middle, count)).join();
     copy(exec, earlier.values, values.first(middle)).join();
     copy(exec, later.values, values.rows_between(middle, count)).join();
-    return sum_equal(exec, keys, values);
+    run merged = sum_equal(exec, keys, values);
+    runs.pop_back();
+    runs.back() = std::move(merged);
   }
 
   std::string label_;

@@ -26,43 +26,32 @@ namespace ferry {
 
 namespace detail {
 
-/// The objects that to_dlpack can hand over: `tensor` is the type behind the owner, const if it is read-only.
-template <class Owner>
-struct dlpack_owner {
-  static constexpr bool is_known = false;
-  static constexpr bool is_shared = false;
-};
+/// The objects that to_dlpack can hand over: tensors, and shared pointers to them.
+/// @{
+template <class T>
+inline constexpr bool is_dlpack_tensor = false;
 template <class T, class Space, class Extents>
-struct dlpack_owner<tensor<T, Space, Extents>> {
-  static constexpr bool is_known = true;
-  static constexpr bool is_shared = false;
-  using element = T;
-  using memory_space = Space;
-  template <class Owner>
-  static auto& get(Owner& owner) {
-    return owner;
-  }
-};
+inline constexpr bool is_dlpack_tensor<tensor<T, Space, Extents>> = true;
 template <class T, class Space, class Extents>
-struct dlpack_owner<read_only_tensor<T, Space, Extents>> : dlpack_owner<tensor<T, Space, Extents>> {
-  using element = const T;
-};
+inline constexpr bool is_dlpack_tensor<read_only_tensor<T, Space, Extents>> = true;
+template <class T>
+inline constexpr bool is_shared_dlpack_tensor = false;
 template <class Array>
-requires dlpack_owner<std::remove_const_t<Array>>::is_known struct dlpack_owner<std::shared_ptr<Array>> {
-  using inner = dlpack_owner<std::remove_const_t<Array>>;
-  static constexpr bool is_known = true;
-  static constexpr bool is_shared = true;
-  using element =
-      std::conditional_t<std::is_const_v<Array>, const typename inner::element, typename inner::element>;
-  using memory_space = typename inner::memory_space;
-  static auto& get(const std::shared_ptr<Array>& owner) { return *owner; }
-};
+inline constexpr bool is_shared_dlpack_tensor<std::shared_ptr<Array>> =
+    is_dlpack_tensor<std::remove_const_t<Array>>;
+/// @}
+
+template <class Owner>
+auto& tensor_in(Owner& owner) {
+  if constexpr (is_shared_dlpack_tensor<Owner>)
+    return *owner;
+  else
+    return owner;
+}
 
 /// The object that a consumer of DLPack owns.
 template <class Managed, class Owner>
 struct dlpack_export {
-  using facts = dlpack_owner<Owner>;
-
   Managed managed{};
   Owner owner{};
   std::array<std::int64_t, max_rank> extents{};
@@ -73,45 +62,46 @@ struct dlpack_export {
     const std::unique_ptr<dlpack_export> whole(static_cast<dlpack_export*>(self->manager_ctx));
     try {
       // Also for other owners: they may let go at the same time, so that nobody would be the last to wait.
-      wait_for_tracked(facts::get(whole->owner).accesses(), true);
+      wait_for_tracked(tensor_in(whole->owner).accesses(), true);
     } catch (...) {  // the device failed, so nothing is in flight
     }
   }
 };
 
-template <class Managed, class Owner, class Order>
-Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> target, const Order& order) {
+/// `exec`: the instance whose later work comes after that of verbs on the array; without one the call blocks.
+template <class Managed, class Owner, class... Exec>
+Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> target, const Exec&... exec) {
+  if constexpr (is_shared_dlpack_tensor<Owner>)
+    if (owner == nullptr) throw invalid_argument("ferry::to_dlpack: the shared pointer to a tensor is null");
+  auto& array = tensor_in(owner);
   using exported = dlpack_export<Managed, Owner>;
-  using facts = typename exported::facts;
-  constexpr bool read_only = std::is_const_v<typename facts::element>;
+  using element = std::remove_pointer_t<decltype(array.data())>;
+  constexpr bool read_only = std::is_const_v<element>;
   constexpr bool versioned = std::is_same_v<Managed, DLManagedTensorVersioned>;
   static_assert(
       versioned || !read_only,
       "ferry: a DLManagedTensor can't say that its array is read-only; export a DLManagedTensorVersioned.");
-  constexpr DLDataType type = dlpack_type<typename facts::element>();
-  if constexpr (facts::is_shared)
-    if (owner == nullptr) throw invalid_argument("ferry::to_dlpack: the shared pointer to a tensor is null");
-  auto& array = facts::get(owner);
+  constexpr DLDataType type = dlpack_type<element>();
   if (array.rank() == 0)
     throw invalid_argument("ferry::to_dlpack: the tensor is an empty handle without extents");
-  const bool some = array.size() != 0;
-  const DLDevice device = presented_device(array.label(), facts::memory_space::name,
-                                           some ? static_cast<const void*>(array.data()) : nullptr, target);
+  const void* const data = array.size() == 0 ? nullptr : array.data();
+  const DLDevice device =
+      presented_device(array.label(), std::remove_cvref_t<decltype(array)>::memory_space::name, data, target);
 
   auto result = std::make_unique<exported>();
-  order(array.accesses(), !read_only);
+  wait_for_tracked(exec..., array.accesses(), !read_only);
   // Work of the consumer may be in flight when it lets go.
   if (array.accesses() != nullptr) array.accesses()->record_untracked_use();
   result->owner = std::move(owner);  // the last step that changes anything: nothing throws from here
   std::int64_t stride = 1;
-  const auto& contents = facts::get(result->owner);
+  const auto& contents = tensor_in(result->owner);
   for (std::size_t i = contents.rank(); i-- > 0;) {
     result->extents[i] = static_cast<std::int64_t>(contents.extent(i));
     result->strides[i] = stride;
     stride *= result->extents[i] == 0 ? 1 : result->extents[i];
   }
   DLTensor& description = result->managed.dl_tensor;
-  description.data = some ? const_cast<void*>(static_cast<const void*>(contents.data())) : nullptr;
+  description.data = const_cast<void*>(data);
   description.device = device;
   description.ndim = static_cast<std::int32_t>(contents.rank());
   description.dtype = type;
@@ -134,23 +124,22 @@ consteval void require_dlpack_export() {
       std::is_same_v<Managed, DLManagedTensorVersioned> || std::is_same_v<Managed, DLManagedTensor>,
       "ferry: to_dlpack makes a DLManagedTensorVersioned, or, with that as template argument, a DLManagedTensor.");
   static_assert(
-      dlpack_owner<plain>::is_known,
+      (is_dlpack_tensor<plain> || is_shared_dlpack_tensor<plain>),
       "ferry: to_dlpack takes a ferry::tensor, a ferry::read_only_tensor or a std::shared_ptr to one; views, slices and other arrays do not own their memory.");
-  if constexpr (dlpack_owner<plain>::is_known)
-    static_assert(
-        (!std::is_lvalue_reference_v<Array> && !std::is_const_v<Array>) || dlpack_owner<plain>::is_shared,
-        "ferry: to_dlpack takes the tensor over; write std::move(tensor), or keep it in a std::shared_ptr and hand over that.");
+  static_assert(
+      !is_dlpack_tensor<plain> || (!std::is_lvalue_reference_v<Array> && !std::is_const_v<Array>),
+      "ferry: to_dlpack takes the tensor over; write std::move(tensor), or keep it in a std::shared_ptr and hand over that.");
 }
 
 /// Takes a tensor, or shares one.
-template <class Managed, class Array, class Order>
-Managed* hand_over(Array&& array, std::optional<DLDevice> target, const Order& order) {
+template <class Managed, class Array, class... Exec>
+Managed* hand_over(Array&& array, std::optional<DLDevice> target, const Exec&... exec) {
   require_dlpack_export<Managed, Array>();
-  if constexpr (dlpack_owner<std::remove_cvref_t<Array>>::is_shared) {
+  if constexpr (is_shared_dlpack_tensor<std::remove_cvref_t<Array>>) {
     std::remove_cvref_t<Array> share(array);
-    return export_by_dlpack<Managed>(share, target, order);
+    return export_by_dlpack<Managed>(share, target, exec...);
   } else {
-    return export_by_dlpack<Managed>(array, target, order);
+    return export_by_dlpack<Managed>(array, target, exec...);
   }
 }
 
@@ -177,9 +166,7 @@ template <class Managed = DLManagedTensorVersioned, class Array>
   requires(!ExecutionSpace<Array>)
 [[nodiscard("the caller owns the DLPack object and must call its deleter")]] Managed* to_dlpack(
     Array&& array, std::optional<DLDevice> target = {}) {
-  return detail::hand_over<Managed>(
-      std::forward<Array>(array), target,
-      [](const auto& accesses, bool writes) { detail::wait_for_tracked(accesses, writes); });
+  return detail::hand_over<Managed>(std::forward<Array>(array), target);
 }
 
 /// As above, for a consumer that works on the stream of `exec`: work that is enqueued on `exec` after this
@@ -188,10 +175,7 @@ template <class Managed = DLManagedTensorVersioned, class Array>
 template <class Managed = DLManagedTensorVersioned, ExecutionSpace Exec, class Array>
 [[nodiscard("the caller owns the DLPack object and must call its deleter")]] Managed* to_dlpack(
     const Exec& exec, Array&& array, std::optional<DLDevice> target = {}) {
-  return detail::hand_over<Managed>(std::forward<Array>(array), target,
-                                    [&exec](const auto& accesses, bool writes) {
-                                      detail::wait_for_tracked(exec, accesses, writes, "to_dlpack");
-                                    });
+  return detail::hand_over<Managed>(std::forward<Array>(array), target, exec);
 }
 
 namespace detail {
