@@ -183,10 +183,6 @@ struct clear_choice {
   std::uint64_t slots;
   KOKKOS_FUNCTION void operator()(std::int64_t) const { *result = {0, slots, 0, 0, 0}; }
 };
-struct clear_bins {
-  std::uint32_t* histogram;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { histogram[i] = 0; }
-};
 
 /// The slots get the rows that they hold; the next kernel empties those whose rows leave.
 struct keep_rows {
@@ -319,7 +315,8 @@ void choose_rows(launch_context<Exec>& call, const row_cache& cache) {
   constexpr std::int64_t at_once = kernels::row_scores::at_once;
   const std::int64_t groups = (rows + at_once - 1) / at_once;
   launch(exec, label, 1, kernels::clear_choice{result, static_cast<std::uint64_t>(slots)});
-  launch(exec, label, cache_memory::digits * cache_memory::bins, kernels::clear_bins{book.histogram});
+  launch(exec, label, cache_memory::digits * cache_memory::bins,
+         kernels::clear_numbers<std::uint32_t>{book.histogram});
   for (int digit = 0; digit < digits; ++digit, ++result) {
     auto* histogram = book.histogram + digit * cache_memory::bins;
     tally_scores(exec, label, {scores, result, histogram, groups, 0, {digit}});

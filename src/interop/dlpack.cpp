@@ -4,7 +4,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/interop/detail/dlpack_facts.hpp>
-#include <ferry/interop/from_dlpack.hpp>
+#include <ferry/interop/dlpack.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 
@@ -97,9 +97,9 @@ void require_place(const std::string& subject, std::string_view space, DLDevice 
                                                 : "is not page-locked: take it as pageable_space";
   }
   if (!fits)
-    throw invalid_argument(subject + " on " + device_text(device) + " is no memory of " + std::string(space) +
-                           ": it is " + kind_text(place.kind) + " of device " + std::to_string(place.device) +
-                           ", which " + std::string(instead));
+    throw invalid_argument(joined(subject, " on ", device_text(device), " is no memory of ", space,
+                                  ": it is ", kind_text(place.kind), " of device ", place.device, ", which ",
+                                  instead));
 }
 
 /// "float32"; with lanes "float32 x 4 lanes".
@@ -163,15 +163,12 @@ DLDevice presented_device(const std::string& label, std::string_view space, cons
 std::size_t dlpack_extents(std::string& subject, const DLTensor& source, DLDataType type,
                            std::array<std::size_t, max_rank>& extents) {
   if (source.ndim < 0 || source.ndim > static_cast<std::int32_t>(max_rank))
-    throw invalid_argument(subject + " has " + std::to_string(source.ndim) + " extents, must have 0 to " +
-                           std::to_string(max_rank));
+    throw invalid_argument(joined(subject, " has ", source.ndim, " extents, must have 0 to ", max_rank));
   if (source.ndim != 0 && source.shape == nullptr)
     throw invalid_argument(subject + " has no extents: the pointer to them is null");
   extents[0] = 1;
   for (std::int32_t i = 0; i < source.ndim; ++i) {
-    if (source.shape[i] < 0)
-      throw invalid_argument(subject + ": extent " + std::to_string(i) + " is " +
-                             std::to_string(source.shape[i]));
+    if (source.shape[i] < 0) throw invalid_argument(joined(subject, ": extent ", i, " is ", source.shape[i]));
     extents[static_cast<std::size_t>(i)] = static_cast<std::size_t>(source.shape[i]);
   }
   subject += " " + numbers_text(source.shape, source.ndim) + " of " + dlpack_type_text(source.dtype);
@@ -188,8 +185,8 @@ void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_
     throw invalid_argument(subject + " has no memory: its pointer is null");
   void* const data = size == 0 ? nullptr : static_cast<char*>(source.data) + source.byte_offset;
   if (reinterpret_cast<std::uintptr_t>(data) % alignment != 0)
-    throw invalid_argument(subject + " begins at an address that is no multiple of " +
-                           std::to_string(alignment) + ", the alignment of its elements");
+    throw invalid_argument(joined(subject, " begins at an address that is no multiple of ", alignment,
+                                  ", the alignment of its elements"));
   require_place(subject, space, source.device, data);
   return data;
 }

@@ -28,8 +28,8 @@
 namespace ferry::detail {
 
 std::byte* bounce_buffer::room(std::size_t bytes) {
-  if (memory_.size() < bytes) memory_ = tensor<std::byte, pinned_space>("checkpoint::bounce", bytes);
-  return memory_.data();
+  if (memory.size() < bytes) memory = tensor<std::byte, pinned_space>("checkpoint::bounce", bytes);
+  return memory.data();
 }
 
 std::size_t patch_bytes(const manifest_array& array, std::size_t units) {

@@ -260,9 +260,9 @@ class ring_pipeline final : public pipeline {
     if (options_.timeout.count() == 0)
       ring_.is_ready.wait(lock, is_there);
     else if (!ring_.is_ready.wait_for(lock, std::min(options_.timeout, longest_wait), is_there))
-      throw error(order().message("batch ") + std::to_string(number % order().batches()) + " of epoch " +
-                  std::to_string(order().epoch_of(number)) + " was not there within the timeout of " +
-                  std::to_string(options_.timeout.count()) + " ms");
+      throw error(joined(order().message("batch "), number % order().batches(), " of epoch ",
+                         order().epoch_of(number), " was not there within the timeout of ",
+                         options_.timeout.count(), " ms"));
     if (ring_.closed) throw invalid_argument(order().message("it was stopped while next() waited"));
     if (ring_.ready == number) std::rethrow_exception(ring_.broken);
     slot& got = ring_.of(number);

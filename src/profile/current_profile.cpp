@@ -283,8 +283,8 @@ void profile_holder<Exec>::forget() {
 void require_usable(const machine_profile& profile) {
   for (const auto& field : profile_fields)
     if (!is_usable(field, profile.*field.member))
-      throw invalid_argument("ferry::use_profile: " + std::string(field.name) + " is " +
-                             number_text(profile.*field.member));
+      throw invalid_argument(
+          joined("ferry::use_profile: ", field.name, " is ", number_text(profile.*field.member)));
 }
 
 #define FERRY_PROFILES_OF(EXEC)                         \

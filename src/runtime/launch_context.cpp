@@ -70,8 +70,8 @@ verb_call::~verb_call() {
 
 void verb_call::refuse_capture(std::string_view reason) const {
   if (capturing_)
-    throw invalid_argument("ferry::" + std::string(verb_) +
-                           ": the instance is being captured into a graph, " + std::string(reason));
+    throw invalid_argument(
+        joined("ferry::", verb_, ": the instance is being captured into a graph, ", reason));
 }
 
 std::shared_ptr<void> verb_call::block(std::size_t bytes) {

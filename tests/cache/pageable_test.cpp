@@ -2,8 +2,7 @@
 #include "cache/cache_kit.hpp"
 #include "support/test.hpp"
 
-#include <ferry/cache/copy.hpp>
-#include <ferry/cache/init.hpp>
+#include <ferry/cache/verbs.hpp>
 #include <ferry/io/file_table.hpp>
 #include <ferry/io/save_npy.hpp>
 

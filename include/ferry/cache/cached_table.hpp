@@ -4,7 +4,6 @@
 #include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
-#include <ferry/cache/first.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/execution_space.hpp>
@@ -221,7 +220,8 @@ class cached_table {
   [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket forget(
       const Exec& exec, std::int64_t group) {
     static_assert(detail::keeps_order<Policy>, "ferry: only cache::lru has groups that can be emptied.");
-    return detail::forget_group(exec, core(), group);
+    return detail::call_on_cache(exec, "forget", core(),
+                                 [&](auto& call) { detail::empty_group(call, core(), group); });
   }
   /// resolve without slots, for rows of later batches; on an instance of its own beside other work.
   template <ExecutionSpace Exec, class Rows, class... Policies>

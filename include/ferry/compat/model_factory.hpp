@@ -189,9 +189,9 @@ class model_factory {
 
   void require_batch(const char* function) const {
     if (plan_.storage() == nullptr)
-      throw invalid_argument(ferry::detail::joined("ferry::speedtorch::model_factory::", function, ": '",
-                                                   table_.label(),
-                                                   "' has no batch yet; call before_forward_pass first"));
+      throw invalid_argument(detail::joined("ferry::speedtorch::model_factory::", function, ": '",
+                                            table_.label(),
+                                            "' has no batch yet; call before_forward_pass first"));
   }
 
   tensor<T, Space> table_;

@@ -9,8 +9,8 @@
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/quantization.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

@@ -58,6 +58,12 @@ struct row_directory {
   KOKKOS_FORCEINLINE_FUNCTION void erase(std::int64_t row) const { slot_of[row] = 0; }
 };
 
+template <class Number>
+struct clear_numbers {
+  Number* numbers;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { numbers[i] = 0; }
+};
+
 }  // namespace ferry::kernels
 
 namespace ferry::detail {

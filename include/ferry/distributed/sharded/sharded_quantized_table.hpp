@@ -13,7 +13,6 @@
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <concepts>

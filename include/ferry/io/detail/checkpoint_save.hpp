@@ -18,12 +18,10 @@
 namespace ferry::detail {
 
 /// Page-locked memory of one thread: a device copies fast into no other.
-class bounce_buffer {
- public:
-  std::byte* room(std::size_t bytes);
+struct bounce_buffer {
+  tensor<std::byte, pinned_space> memory;
 
- private:
-  tensor<std::byte, pinned_space> memory_;
+  std::byte* room(std::size_t bytes);
 };
 
 /// The memory of a thread that reads chunks.

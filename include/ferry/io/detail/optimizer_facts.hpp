@@ -61,13 +61,14 @@ std::vector<manifest_fact> options_of(const Rule& rule, const std::string& prefi
   return facts;
 }
 
-/// Sets an option from a fact with as many numbers.
+/// Sets an option from as many numbers. Returns the end of these.
 template <class Option>
-void set_option(Option& option, const manifest_fact& fact) {
+const std::uint64_t* set_option(Option& option, const std::uint64_t* numbers) {
   if constexpr (std::is_arithmetic_v<Option>)
-    set_number(option, fact.numbers[0]);
+    set_number(option, *numbers++);
   else
-    for (std::size_t i = 0; i < option.size(); ++i) set_number(option[i], fact.numbers[i]);
+    for (auto& number : option) set_number(number, *numbers++);
+  return numbers;
 }
 
 /// Calls visit(part, prefix of its options, name of its own fact) for a rule, or for the rule and the
@@ -110,7 +111,8 @@ void set_optimizer(Optimizer& optimizer, const std::vector<manifest_fact>& facts
   std::size_t position = 0;
   visit_optimizer(optimizer, [&](auto& part, const std::string&, const std::string&) {
     ++position;
-    visit_options(part, [&]<class Option>(Option& option) { set_option(option, facts[position++]); });
+    visit_options(
+        part, [&]<class Option>(Option& option) { set_option(option, facts[position++].numbers.data()); });
   });
 }
 
@@ -172,12 +174,9 @@ std::string read_history(const std::vector<std::uint64_t>& numbers, const Rule& 
     auto& span =
         recording.spans.emplace_back(typename optim::coefficient_history<Rule>::span_of_steps{0, like});
     if ((span.first = first_step(i == 0)) == 0) return "its history names steps out of order";
-    visit_options(span.rule, [&]<class Option>(Option& option) {
-      if constexpr (std::is_arithmetic_v<Option>)
-        set_number(option, numbers[position++]);
-      else
-        for (auto& number : option) set_number(number, numbers[position++]);
-    });
+    const std::uint64_t* next = numbers.data() + position;
+    visit_options(span.rule, [&](auto& option) { next = set_option(option, next); });
+    position += options;
   }
   for (std::uint64_t i = 0; i < rates; ++i) {
     auto& rate = recording.rates.emplace_back();

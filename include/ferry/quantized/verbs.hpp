@@ -3,13 +3,17 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/detail/refusals.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/quantized_verbs.hpp>
+#include <ferry/quantized/detail/scatter_quantized.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
+#include <ferry/rows/copy.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/gather_to.hpp>
+#include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -70,6 +74,36 @@ ticket gather(const Exec&, const Table&, const Indices&, quantized_tensor<Q, Spa
       sizeof(Table) == 0,
       "ferry: gather into a quantized_tensor copies codes and scales as they are, from a quantized_tensor of its quantization with scales in an array; into an array of numbers it decodes rows.");
   return {};
+}
+
+}  // namespace ferry
+
+/// scatter to a table of quantized rows: row indices[p] = values[p], encoded as its quantization says. A row
+/// is replaced as a whole, so its blocks get new scales; a factor of the table stays. Arguments and errors
+/// are those of scatter for any table; duplicates::sum and duplicates::mean combine in the accumulation type,
+/// before rows are encoded once. A batch with bad indices leaves the table unchanged. The execution space
+/// encodes, and codes and scales travel. Records are encoded where they lie if the table is in its memory and
+/// the path is direct.
+
+namespace ferry {
+
+/// Codes and scales of `target` = those of another table of the same quantization and extents, as they are;
+/// the target gets the factor of the source. Spaces, policies, ordering and errors are those of copy for
+/// arrays.
+template <class Exec, class Q, class FromSpace, class FromScaleSpace, class ToSpace, class ToScaleSpace,
+          class... Policies>
+  requires(
+      detail::Fits<detail::copy_arguments, const Exec&, const quantized_tensor<Q, FromSpace, FromScaleSpace>&,
+                   quantized_tensor<Q, ToSpace, ToScaleSpace>&, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const quantized_tensor<Q, FromSpace, FromScaleSpace>& source,
+    quantized_tensor<Q, ToSpace, ToScaleSpace>& target, Policies... policies) {
+  detail::require_same_rows("copy", detail::numbers_of(source), detail::numbers_of(target));
+  detail::launch_context<Exec> call(exec, "copy");
+  copy(exec, detail::stored(source), detail::stored(target), policies...).drop();
+  if constexpr (detail::has_scale_array<Q>) copy(exec, source.scales(), target.scales(), policies...).drop();
+  if constexpr (Q::has_tensor_scale) target.set_scale(source.scale());
+  return call.finish();
 }
 
 }  // namespace ferry
