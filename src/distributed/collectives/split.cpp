@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/distributed/collectives/split.hpp>
+#include <ferry/distributed/collectives/data_parallel.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/sharded/detail/ranked_entry.hpp>
+#include <ferry/distributed/sharded/detail/sharded_rows.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
 

@@ -1,11 +1,212 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/sharded/detail/norm_over_ranks.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/batch_headers.hpp>
+#include <ferry/distributed/sharded/detail/buckets.hpp>
+#include <ferry/distributed/sharded/detail/publish_batch.hpp>
+#include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
+#include <ferry/error.hpp>
+#include <ferry/optim/detail/measure_norm.hpp>
 #include <ferry/optim/detail/options.hpp>
+#include <ferry/optim/detail/square_sums.hpp>
 #include <ferry/optim/grad_norm.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/tensor.hpp>
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+/// The norm of gradients that the ranks of a group have together.
+namespace ferry::detail {
+
+template <class Values, class Exec>
+inline constexpr bool is_over_ranks<optim::sparse_grads<Values, sharded_plan<Exec>>> = true;
+
+template <class Values, class Exec>
+struct norm_part<optim::sparse_grads<Values, sharded_plan<Exec>>> {
+  using grads_type = optim::sparse_grads<Values, sharded_plan<Exec>>;
+
+  static auto& gradients(auto& grads) { return grads.grads; }
+  template <class On>
+  static void check(launch_context<On>& call, const grads_type& grads, const auto& array) {
+    static_assert(std::is_same_v<On, Exec>,
+                  "ferry: a sharded_plan serves verbs of the execution space that made it.");
+    if (grads.plan.positions() != array.rows())
+      throw invalid_argument(joined("ferry::", call.verb(), ": the plan has ", grads.plan.positions(),
+                                    " positions for the rows of ", array.describe()));
+  }
+  static std::int64_t count(const grads_type&, const auto&) { return 0; }
+};
+
+/// Ranks exchange it: the squares of the rows that a rank owns, and the norm of the gradients that all have.
+struct rank_norm {
+  kernels::square_ranges owned;
+  double replicated = 0.0;
+};
+
+/// The norm of one call of grad_norm or clip_grad_norm by the ranks.
+template <class Exec>
+class norm_over_ranks {
+ public:
+  norm_over_ranks(const char* verb, const Exec& exec, const communicator& comm, const call_note& note)
+      : verb_(verb), exec_(exec), comm_(comm), call_(comm, note) {}
+
+  /// The sum of all squares, the same on all ranks.
+  template <class... Grads>
+  kernels::square_ranges measure(Grads&... grads) {
+    return call_.guarded([&] {
+      rank_norm own_norm;
+      own_norm.replicated = measure_replicated(grads...);
+      call_.agree();  // no argument is refused from here on
+      (add_owned(own_norm.owned, grads), ...);
+      const auto norms = call_.is_whole() ? std::vector<rank_norm>{own_norm}
+                                          : call_.all_gather(std::span<const rank_norm>(&own_norm, 1));
+      call_.close();
+      require_equal_replicas(norms);
+      kernels::square_ranges total;
+      for (const rank_norm& norm : norms) total.add(norm.owned);
+      kernels::add_square(total, own_norm.replicated);
+      return total;
+    });
+  }
+
+ private:
+  /// The arguments that all ranks have. Checks all arguments.
+  template <class... Grads>
+  double measure_replicated(Grads&... grads) const {
+    (require_plan_of_group(grads), ...);
+    launch_context<Exec> call(exec_, verb_);
+    norm_job<Exec> job(call);
+    (job.check(grads), ...);
+    job.begin();
+    const auto add = [&](auto& part) {
+      if constexpr (!is_over_ranks<std::remove_cvref_t<decltype(part)>>) job.template add<false>(part);
+    };
+    (add(grads), ...);
+    job.limit(-1.0);
+    return job.finish().wait();
+  }
+  template <class Grads>
+  void require_plan_of_group([[maybe_unused]] const Grads& grads) const {
+    if constexpr (is_over_ranks<Grads>) {
+      const auto& plan = grads.plan.storage();
+      if (!(plan.comm == comm_) || plan.first != call_.first() || plan.is_whole != call_.is_whole())
+        throw invalid_argument(joined("ferry::", verb_,
+                                      ": the plans belong to different groups, or "
+                                      "another rank made one of them"));
+      for (const batch_findings& findings : plan.headers.findings)
+        if (findings.out_of_range != 0)
+          throw out_of_range(joined("ferry::", verb_, ": ", findings.out_of_range,
+                                    " of the indices of a plan are out of range; the first is at position ",
+                                    findings.first_position));
+    }
+  }
+  /// Gradients travel to the owners of their rows, which combine them.
+  template <class Grads>
+  void add_owned([[maybe_unused]] kernels::square_ranges& sum, [[maybe_unused]] Grads& grads) {
+    if constexpr (is_over_ranks<std::remove_cvref_t<Grads>>) {
+      const auto& plan = grads.plan.storage();
+      const buckets& items = plan.items;
+      const auto values = read_only(make_ref(grads.grads));
+      using array = std::remove_cvref_t<decltype(values)>;
+      using value = std::remove_const_t<typename array::value_type>;
+      using home = near_space<Exec>;
+      const std::int64_t width = values.width();
+      const fence_on_exception<Exec> work(exec_);
+      auto packed = payload<value, home>(exec_, "gradients", items.items(), width);
+      batch_values<value, typename array::memory_space>{values}.pack(exec_, items.place, items.items(),
+                                                                     packed);
+      for (int r = call_.first(); r < call_.last(); ++r) {
+        const Exec shard_exec = shard_instance(comm_, r, exec_);
+        const row_plan& rows = plan.owned_by(r).plan;
+        auto arrived = payload<value, home>(shard_exec, "gradients of all ranks", rows.positions(), width);
+        if (call_.is_whole()) {
+          copy_home(shard_exec, arrived.data(), exec_, packed.data() + items.group(r).first * width,
+                    arrived.size() * sizeof(value));
+        } else {
+          exchange_parts parts(call_.ranks());
+          parts.add(items, std::as_const(packed).data(), plan.headers.in_begin, arrived.data(), width);
+          parts.template move<home>(call_, exec_, shard_exec);
+        }
+        if (items.everywhere && r != 0) continue;  // all ranks have the same rows: rank 0 counts
+        kernels::add_square(sum, optim::grad_norm(shard_exec, optim::sparse_grads(rows, arrived)).wait());
+      }
+    }
+  }
+  void require_equal_replicas(const std::vector<rank_norm>& norms) const {
+    for (std::size_t r = 1; r < norms.size(); ++r)
+      if (std::bit_cast<std::uint64_t>(norms[r].replicated) !=
+          std::bit_cast<std::uint64_t>(norms[0].replicated))
+        throw invalid_argument(
+            joined("ferry::", verb_,
+                   ": gradients without a sharded_plan must be equal on all ranks, but their norm "
+                   "is ",
+                   norms[0].replicated, " on rank 0 and ", norms[r].replicated, " on rank ", r,
+                   "; call all_reduce first"));
+  }
+
+  const char* verb_;
+  const Exec& exec_;
+  const communicator& comm_;
+  collective call_;
+};
+
+/// The group of the first sharded plan.
+template <class First, class... Rest>
+const communicator& group_of_plans(const First& first, const Rest&... rest) {
+  if constexpr (is_over_ranks<First>)
+    return first.plan.storage().comm;
+  else
+    return group_of_plans(rest...);
+}
+
+/// Adds an argument to what the ranks compare.
+template <class Grads>
+void add_gradients(call_note& note, const Grads& grads) {
+  const auto array = make_ref(gradients_in(grads));
+  using value = std::remove_const_t<typename std::remove_cvref_t<decltype(array)>::value_type>;
+  note.add_hidden(note_part::types, typeid(value).hash_code());
+  note.add_hidden(note_part::values, array.width());
+  if constexpr (is_over_ranks<Grads>) note.add(", plan").add_number(grads.plan.storage().number);
+}
+
+/// grad_norm, and with a max_norm >= 0 clip_grad_norm.
+template <bool Clips, class Exec, class... Grads>
+optim::grad_total total_over_ranks(const char* verb, const Exec& exec, double max_norm, Grads&... grads) {
+  call_note note(verb);
+  note.add_hidden(note_part::options, std::bit_cast<std::uint64_t>(max_norm));
+  (add_gradients(note, std::as_const(grads)), ...);
+  norm_over_ranks<Exec> ranks(verb, exec, group_of_plans(grads...), note);
+  const kernels::square_ranges sum = ranks.measure(std::as_const(grads)...);
+  launch_context<Exec> call(exec, verb);
+  norm_job<Exec> job(call);
+  job.begin(sum);
+  if constexpr (Clips) {
+    const auto enter = [&](auto& part) {
+      require_mutable<std::remove_reference_t<decltype(gradients_in(part))>>();
+      call.writes_to(make_ref(gradients_in(part)));
+    };
+    (enter(grads), ...);
+  }
+  job.limit(max_norm);
+  if constexpr (Clips) (job.scale(grads), ...);
+  return job.finish();
+}
+
+}  // namespace ferry::detail
 
 namespace ferry::optim {
 

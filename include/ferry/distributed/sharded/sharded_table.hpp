@@ -7,9 +7,9 @@
 #include <ferry/concepts/sharding.hpp>
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/sharded/detail/listed_sharding.hpp>
 #include <ferry/distributed/sharded/detail/open_shards.hpp>
-#include <ferry/distributed/sharded/shardings/cyclic.hpp>
+#include <ferry/distributed/sharded/detail/shard_places.hpp>
+#include <ferry/distributed/sharded/shardings.hpp>
 #include <ferry/error.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>

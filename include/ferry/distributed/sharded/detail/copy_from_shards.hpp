@@ -4,7 +4,7 @@
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/sharded/detail/copy_lists.hpp>
 #include <ferry/distributed/sharded/detail/copy_ranges.hpp>
-#include <ferry/distributed/sharded/detail/gather_peers.hpp>
+#include <ferry/distributed/sharded/detail/read_shards.hpp>
 #include <ferry/distributed/sharded/detail/row_series.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>

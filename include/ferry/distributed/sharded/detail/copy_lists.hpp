@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/host_values.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>

@@ -4,7 +4,7 @@
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/sharded/detail/fetch_rows.hpp>
-#include <ferry/distributed/sharded/detail/gather_peers.hpp>
+#include <ferry/distributed/sharded/detail/read_shards.hpp>
 #include <ferry/distributed/sharded/detail/row_series.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/verb_on_shards.hpp>

@@ -3,12 +3,10 @@
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/agree_to_read.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/distributed/sharded/detail/coded_shards.hpp>
-#include <ferry/distributed/sharded/detail/gather_peers.hpp>
+#include <ferry/distributed/sharded/detail/read_shards.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>

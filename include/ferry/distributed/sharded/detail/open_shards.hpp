@@ -4,9 +4,7 @@
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/shared/detail/shared_segment.hpp>
-#include <ferry/distributed/shared/open_shared.hpp>
 #include <ferry/distributed/shared/share.hpp>
-#include <ferry/distributed/shared/shared_handle.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/tensor/tensor.hpp>

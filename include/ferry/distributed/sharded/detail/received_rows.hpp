@@ -3,7 +3,6 @@
 
 #include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/memory/detail/free_list.hpp>

@@ -3,14 +3,12 @@
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/received_rows.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>
-#include <ferry/distributed/sharded/detail/shared_items.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/plan/make_plan.hpp>

@@ -7,13 +7,13 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/bag_lists.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/distributed/sharded/detail/fetch_rows.hpp>
-#include <ferry/distributed/sharded/detail/gather_peers.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
-#include <ferry/distributed/sharded/detail/scan_values.hpp>
+#include <ferry/distributed/sharded/detail/read_shards.hpp>
+#include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_batch.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
