@@ -13,7 +13,6 @@
 #include "distributed/sharded/chunk_rows.cpp"
 #include "distributed/sharded/ranked_load.cpp"
 #include "distributed/sharded/ranked_save.cpp"
-#include "distributed/sharded/row_series.cpp"
 #include "distributed/sharded/sharded_table.cpp"
 #include "distributed/shared/shared_memory.cpp"
 #include "distributed/shared/shared_segment.cpp"

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
-#include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
@@ -19,38 +19,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace ferry::detail {
-
-/// make_state on a sharded table: State is a sharded_state.
-template <class State, class Rule, class Table, class StepCount>
-struct sharded_state_making : verb_on_shards<Table> {
-  using base = verb_on_shards<Table>;
-  using base::call, base::table;
-
-  const Rule& rule;
-  const StepCount& policy;
-  std::optional<State> result{};
-
-  sharded_state_making(const Rule& optimizer, Table& shards, const StepCount& count, const call_note& note)
-      : base(shards, note), rule(optimizer), policy(count) {}
-
-  void check() { result.emplace(table, call.next_number()); }
-  void agree() {}
-  void apply() {
-    for (int r = call.first(); r < call.last(); ++r)
-      result->set_shard(
-          r,
-          optim::detail::make_state_on<typename State::memory_space, typename State::value_type>(
-              table.comm().device(r), rule, shard_of(table, r), policy),
-          this->rows_of_shard(r));
-    call.agree();
-  }
-};
 
 /// The state of a rule for a sharded table of any kind.
 template <class Space, class StateType, class Rule, class Table, class StepCount>
@@ -59,9 +32,18 @@ auto make_sharded_state(const Rule& rule, const Table& table, const StepCount& p
                                                                         shard_of(table, 0), policy));
   using state = sharded_state<typename shard::rule_type, StateType, Space>;
   auto note = note_of<state, StepCount>("make_state", table);
-  sharded_state_making<state, Rule, const Table, StepCount> verb(rule, table, policy,
-                                                                 add_options(note, rule));
-  return *verb.call.run(verb);
+  collective call(table.comm(), add_options(note, rule));
+  return call.guarded([&] {
+    state result(table, call.next_number());
+    for (int r = call.first(); r < call.last(); ++r)
+      result.set_shard(r,
+                       optim::detail::make_state_on<Space, StateType>(table.comm().device(r), rule,
+                                                                      shard_of(table, r), policy),
+                       row_numbers(table, r));
+    call.agree();
+    call.close();
+    return result;
+  });
 }
 
 }  // namespace ferry::detail

@@ -6,7 +6,7 @@
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
-#include <ferry/distributed/sharded/detail/copy_lists.hpp>
+#include <ferry/distributed/sharded/detail/gather_in_parts.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_batch.hpp>
@@ -54,22 +54,6 @@ void require_rows_of_thread(const collective& call, const Table& table, const Va
                                 whole_ref(table).describe()));
 }
 
-/// The gradients of the rows of a shard out of those of the whole table.
-template <class Exec, class Table, class Values, class Rows>
-void bring_rows_of_shard(const Exec& exec, const Table& table, int rank, const Values& values,
-                         Rows& arrived) {
-  const auto row_at =
-      table.sharding().global_rows(rank, static_cast<std::int64_t>(table.rows()), table.comm().size());
-  const std::int64_t count = table.rows_of(rank);
-  row_list<Exec> rows("rows", std::min(copied_at_once, count));
-  for (std::int64_t begin = 0; begin < count; begin += copied_at_once) {
-    const std::int64_t part_rows = std::min(copied_at_once, count - begin);
-    for (std::int64_t i = 0; i < part_rows; ++i) rows.data()[i] = row_at(begin + i);
-    auto part = arrived.rows_between(begin, begin + part_rows);
-    gather_across(exec, values, rows.first(part_rows), part);
-  }
-}
-
 /// A step of all rows of a sharded table. Rows stay with their owners, and so do the gradients of ranks. One
 /// thread that acts for the group brings those of the whole table into the order of each shard.
 template <class Chosen, class Exec, class Rule, class Table, class State, class Values>
@@ -110,7 +94,7 @@ ticket step_all_shards(const Exec& exec, const Rule& rule, Table& table, State& 
       }
       auto arrived = payload<value, home>(shard_exec, "gradients", table.rows_of(r), table.width());
       if (call.is_whole())
-        bring_rows_of_shard(exec, table, r, values, arrived);
+        gather_rows_of_shard(exec, values, table, r, arrived);
       else
         copy(exec, values, arrived).join();
       step_shard(r, shard_exec, read_only(make_ref(arrived)));

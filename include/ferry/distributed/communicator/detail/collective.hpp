@@ -94,31 +94,6 @@ class collective {
       throw;
     }
   }
-  /// Runs the phases of a verb on a sharded table.
-  ///
-  ///   check   refuses arguments that do not fit
-  ///   route   finds the owners of the rows of this rank's batch
-  ///   agree   the ranks exchange their findings, the counts and the rows
-  ///   refuse  whether the verb ends here, for what one of the ranks found; `result` says why
-  ///   move    rows of values travel between the batches and the owners
-  ///   apply   has the effect of the verb on the shards, or on the batch
-  template <class Verb>
-  auto run(Verb& verb) {
-    try {
-      verb.check();
-      verb.route();
-      verb.agree();
-      if (!verb.refuse()) {
-        verb.move();
-        verb.apply();
-      }
-      close();
-      return std::move(verb.result);
-    } catch (...) {
-      tell();
-      throw;
-    }
-  }
 
  private:
   /// An exception of the transport has reached all ranks, or broken the group.
