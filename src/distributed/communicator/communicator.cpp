@@ -273,7 +273,7 @@ void collective::phase(function_ref<void(const call_note&)> act) {
   open_ = true;
 }
 
-void collective::tell() noexcept {
+void collective::report_failure() noexcept {
   if (!open_ || is_whole()) return;
   open_ = false;
   try {

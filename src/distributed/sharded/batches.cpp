@@ -176,6 +176,7 @@ void gather_headers(collective& call, const header& own_header, const counts_typ
 }  // namespace
 
 std::vector<std::int64_t> in_begin_of(collective& call, const item_groups& groups) {
+  if (call.is_whole()) return {};
   const counts_type counts = counts_of(groups, static_cast<std::size_t>(call.ranks()));
   counts_type begin(counts.size() + 1, 0);
   std::vector<outgoing_part> outgoing(counts.size());

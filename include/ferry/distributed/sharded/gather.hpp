@@ -62,7 +62,7 @@ ticket gather_sharded(const Exec& exec, const Table& table, const Indices& indic
     sharded_kind<Table>::template require_output<std::remove_const_t<decltype(sink)>>();
     const auto& named = sharded_rows_named_by(indices);
     collective call(table.comm(), add_plan(note_of<>("gather", table), indices, fetches_once<asked>));
-    return call.guarded([&]() -> ticket {
+    try {
       require_sharded_batch<Exec, chosen>("gather", call, table, named, sink);
       require_array_device("gather", exec, sink);
       const auto& list = list_of_batch(named);
@@ -84,7 +84,10 @@ ticket gather_sharded(const Exec& exec, const Table& table, const Indices& indic
       call.close();
       requests.place(arrived, sink);
       return requests.finish();
-    });
+    } catch (...) {
+      call.report_failure();
+      throw;
+    }
   }
 }
 

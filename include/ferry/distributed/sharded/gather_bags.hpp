@@ -36,7 +36,7 @@ ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& in
   const auto& named = sharded_rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
   collective call(table.comm(), add_plan(note_of<>("gather_bags", table), indices, fetches_once<asked>));
-  return call.guarded([&]() -> ticket {
+  try {
     require_sharded_bag_batch<chosen, Exec>("gather_bags", call, table, named, bags, sink);
     require_extra_output<pooling>("gather_bags", extra, routed_positions(named), sink);
     const auto& list = list_of_batch(named);
@@ -58,7 +58,10 @@ ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& in
     call.close();
     return pool_arrived<pooling, bounds_policy>("gather_bags", exec, table, named, bags, requests, arrived,
                                                 extra, sink);
-  });
+  } catch (...) {
+    call.report_failure();
+    throw;
+  }
 }
 
 }  // namespace detail

@@ -57,112 +57,93 @@ struct rank_norm {
   double replicated = 0.0;
 };
 
-/// The norm of one call of grad_norm or clip_grad_norm by the ranks.
-template <class Exec>
-class norm_over_ranks {
- public:
-  norm_over_ranks(const char* verb, const Exec& exec, const communicator& comm, const call_note& note)
-      : verb_(verb), exec_(exec), comm_(comm), call_(comm, note) {}
-
-  /// The sum of all squares, the same on all ranks.
-  template <class... Grads>
-  kernels::square_ranges measure(Grads&... grads) {
-    return call_.guarded([&] {
-      rank_norm own_norm;
-      own_norm.replicated = measure_replicated(grads...);
-      call_.agree();  // no argument is refused from here on
-      (add_owned(own_norm.owned, grads), ...);
-      const auto norms = call_.is_whole() ? std::vector<rank_norm>{own_norm}
-                                          : call_.all_gather(std::span<const rank_norm>(&own_norm, 1));
-      call_.close();
-      require_equal_replicas(norms);
-      kernels::square_ranges total;
-      for (const rank_norm& norm : norms) total.add(norm.owned);
-      kernels::add_square(total, own_norm.replicated);
-      return total;
-    });
+/// Refuses a plan of another group or with bad indices.
+template <class Grads>
+void require_plan_of_group(const char* verb, const collective& call, [[maybe_unused]] const Grads& grads) {
+  if constexpr (is_over_ranks<Grads>) {
+    const auto& plan = grads.plan.storage();
+    if (plan.comm.group() != call.group() || plan.first != call.first() || plan.is_whole != call.is_whole())
+      throw invalid_argument(joined(
+          "ferry::", verb, ": the plans belong to different groups, or another rank made one of them"));
+    for (const batch_findings& findings : plan.headers.findings)
+      if (findings.out_of_range != 0)
+        throw out_of_range(joined("ferry::", verb, ": ", findings.out_of_range,
+                                  " of the indices of a plan are out of range; the first is at position ",
+                                  findings.first_position));
   }
+}
 
- private:
-  /// The arguments that all ranks have. Checks all arguments.
-  template <class... Grads>
-  double measure_replicated(Grads&... grads) const {
-    (require_plan_of_group(grads), ...);
-    launch_context<Exec> call(exec_, verb_);
-    norm_job<Exec> job(call);
-    (job.check(grads), ...);
-    job.begin();
-    const auto add = [&](auto& part) {
-      if constexpr (!is_over_ranks<std::remove_cvref_t<decltype(part)>>) job.template add<false>(part);
-    };
-    (add(grads), ...);
-    job.limit(-1.0);
-    return job.finish().wait();
-  }
-  template <class Grads>
-  void require_plan_of_group([[maybe_unused]] const Grads& grads) const {
-    if constexpr (is_over_ranks<Grads>) {
-      const auto& plan = grads.plan.storage();
-      if (!(plan.comm == comm_) || plan.first != call_.first() || plan.is_whole != call_.is_whole())
-        throw invalid_argument(joined("ferry::", verb_,
-                                      ": the plans belong to different groups, or "
-                                      "another rank made one of them"));
-      for (const batch_findings& findings : plan.headers.findings)
-        if (findings.out_of_range != 0)
-          throw out_of_range(joined("ferry::", verb_, ": ", findings.out_of_range,
-                                    " of the indices of a plan are out of range; the first is at position ",
-                                    findings.first_position));
+/// Adds the squares of the rows that this thread owns. Gradients travel to the owners of their rows, which
+/// combine them.
+template <class Exec, class Grads>
+void add_owned_squares([[maybe_unused]] collective& call, [[maybe_unused]] const Exec& exec,
+                       [[maybe_unused]] kernels::square_ranges& sum, [[maybe_unused]] Grads& grads) {
+  if constexpr (is_over_ranks<std::remove_cvref_t<Grads>>) {
+    const auto& plan = grads.plan.storage();
+    const buckets& items = plan.items;
+    const auto values = read_only(make_ref(grads.grads));
+    using array = std::remove_cvref_t<decltype(values)>;
+    using value = std::remove_const_t<typename array::value_type>;
+    using space = near_space<Exec>;
+    const std::int64_t width = values.width();
+    const fence_on_exception<Exec> work(exec);
+    auto packed = payload<value, space>(exec, "gradients", items.items(), width);
+    batch_values<value, typename array::memory_space>{values}.pack(exec, items.place, items.items(), packed);
+    for (int r = call.first(); r < call.last(); ++r) {
+      const Exec shard_exec = shard_instance(plan.comm, r, exec);
+      const row_plan& rows = plan.owned_by(r).plan;
+      auto arrived = payload<value, space>(shard_exec, "gradients of all ranks", rows.positions(), width);
+      exchange_parts parts(call, r);
+      parts.add(items, std::as_const(packed).data(), begins_for(call, items, plan.headers.in_begin, r),
+                arrived.data(), width);
+      parts.template move<space>(exec, shard_exec);
+      if (items.everywhere && r != 0) continue;  // all ranks have the same rows: rank 0 counts
+      kernels::add_square(sum, optim::grad_norm(shard_exec, optim::sparse_grads(rows, arrived)).wait());
     }
   }
-  /// Gradients travel to the owners of their rows, which combine them.
-  template <class Grads>
-  void add_owned([[maybe_unused]] kernels::square_ranges& sum, [[maybe_unused]] Grads& grads) {
-    if constexpr (is_over_ranks<std::remove_cvref_t<Grads>>) {
-      const auto& plan = grads.plan.storage();
-      const buckets& items = plan.items;
-      const auto values = read_only(make_ref(grads.grads));
-      using array = std::remove_cvref_t<decltype(values)>;
-      using value = std::remove_const_t<typename array::value_type>;
-      using home = near_space<Exec>;
-      const std::int64_t width = values.width();
-      const fence_on_exception<Exec> work(exec_);
-      auto packed = payload<value, home>(exec_, "gradients", items.items(), width);
-      batch_values<value, typename array::memory_space>{values}.pack(exec_, items.place, items.items(),
-                                                                     packed);
-      for (int r = call_.first(); r < call_.last(); ++r) {
-        const Exec shard_exec = shard_instance(comm_, r, exec_);
-        const row_plan& rows = plan.owned_by(r).plan;
-        auto arrived = payload<value, home>(shard_exec, "gradients of all ranks", rows.positions(), width);
-        if (call_.is_whole()) {
-          copy_home(shard_exec, arrived.data(), exec_, packed.data() + items.group(r).first * width,
-                    arrived.size() * sizeof(value));
-        } else {
-          exchange_parts parts(call_.ranks());
-          parts.add(items, std::as_const(packed).data(), plan.headers.in_begin, arrived.data(), width);
-          parts.template move<home>(call_, exec_, shard_exec);
-        }
-        if (items.everywhere && r != 0) continue;  // all ranks have the same rows: rank 0 counts
-        kernels::add_square(sum, optim::grad_norm(shard_exec, optim::sparse_grads(rows, arrived)).wait());
-      }
-    }
-  }
-  void require_equal_replicas(const std::vector<rank_norm>& norms) const {
-    for (std::size_t r = 1; r < norms.size(); ++r)
-      if (std::bit_cast<std::uint64_t>(norms[r].replicated) !=
-          std::bit_cast<std::uint64_t>(norms[0].replicated))
-        throw invalid_argument(
-            joined("ferry::", verb_,
-                   ": gradients without a sharded_plan must be equal on all ranks, but their norm "
-                   "is ",
-                   norms[0].replicated, " on rank 0 and ", norms[r].replicated, " on rank ", r,
-                   "; call all_reduce first"));
-  }
+}
 
-  const char* verb_;
-  const Exec& exec_;
-  const communicator& comm_;
-  collective call_;
-};
+/// The norm of the arguments that all ranks have. Checks all arguments.
+template <class Exec, class... Grads>
+double replicated_norm(const char* verb, const Exec& exec, Grads&... grads) {
+  launch_context<Exec> work(exec, verb);
+  norm_job<Exec> job(work);
+  (job.check(grads), ...);
+  job.begin();
+  const auto add = [&](auto& part) {
+    if constexpr (!is_over_ranks<std::remove_cvref_t<decltype(part)>>) job.template add<false>(part);
+  };
+  (add(grads), ...);
+  job.limit(-1.0);
+  return job.finish().wait();
+}
+
+/// The sum of all squares, the same on all ranks.
+template <class Exec, class... Grads>
+kernels::square_ranges squares_over_ranks(collective& call, const char* verb, const Exec& exec,
+                                          Grads&... grads) {
+  rank_norm own_norm;
+  (require_plan_of_group(verb, call, grads), ...);
+  own_norm.replicated = replicated_norm(verb, exec, grads...);
+  call.agree();  // no argument is refused from here on
+  (add_owned_squares(call, exec, own_norm.owned, grads), ...);
+  const auto norms = call.is_whole() ? std::vector<rank_norm>{own_norm}
+                                     : call.all_gather(std::span<const rank_norm>(&own_norm, 1));
+  call.close();
+  kernels::square_ranges total;
+  for (std::size_t r = 0; r < norms.size(); ++r) {
+    total.add(norms[r].owned);
+    if (std::bit_cast<std::uint64_t>(norms[r].replicated) !=
+        std::bit_cast<std::uint64_t>(norms[0].replicated))
+      throw invalid_argument(
+          joined("ferry::", verb,
+                 ": gradients without a sharded_plan must be equal on all ranks, but their norm is ",
+                 norms[0].replicated, " on rank 0 and ", norms[r].replicated, " on rank ", r,
+                 "; call all_reduce first"));
+  }
+  kernels::add_square(total, own_norm.replicated);
+  return total;
+}
 
 /// The group of the first sharded plan.
 template <class First, class... Rest>
@@ -189,8 +170,9 @@ optim::grad_total total_over_ranks(const char* verb, const Exec& exec, double ma
   call_note note(verb);
   note.add_hidden(note_part::options, std::bit_cast<std::uint64_t>(max_norm));
   (add_gradients(note, std::as_const(grads)), ...);
-  norm_over_ranks<Exec> ranks(verb, exec, group_of_plans(grads...), note);
-  const kernels::square_ranges sum = ranks.measure(std::as_const(grads)...);
+  collective ranks(group_of_plans(grads...), note);
+  const kernels::square_ranges sum =
+      ranks.guarded([&] { return squares_over_ranks(ranks, verb, exec, std::as_const(grads)...); });
   launch_context<Exec> call(exec, verb);
   norm_job<Exec> job(call);
   job.begin(sum);

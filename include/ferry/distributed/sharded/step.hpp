@@ -109,19 +109,6 @@ ticket step_all_shards(const Exec& exec, const Rule& rule, Table& table, State& 
 
 namespace ferry {
 
-namespace detail {
-
-/// A step of the rows of a shard that a plan names. Gradients have been checked with the batches.
-template <class Policies, class Exec, class Rule, class Table, class State, class T, class Space>
-void step_shard_rows(const Exec& shard_exec, const Rule& rule, Table& table, State& state, int rank,
-                     const row_plan& plan, const array_ref<const T, Space>& grads) {
-  step_rows<Policies, values_of_ranks>(shard_exec, rule_of_shard(rule, table, state, rank),
-                                       step_access_of_shard(table, rank), state.shard(rank), plan, grads)
-      .join();
-}
-
-}  // namespace detail
-
 /// One optimizer step on the rows that the batches of all ranks name, as if they were one batch, by rank.
 /// Arguments and policies are those of step on an ordinary table; indices may also be a sharded_plan, or a
 /// row_plan for tables of as many rows. One more policy: reduce::in_order (default), or reduce::by_rank,
@@ -150,24 +137,20 @@ template <class Exec, class Rule, detail::ShardedRows Table, class StateRule, cl
   detail::require_sharded_verb<Exec, Table, Indices, Grads, chosen, true, true>();
   detail::require_scales_of_shards<Exec, Table>();
   using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
-  const auto sources = detail::read_only(make_ref(grads));
-  using value = std::remove_const_t<typename decltype(sources)::value_type>;
-  static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
-  using home =
-      detail::payload_space<Exec, typename Table::memory_space, typename decltype(sources)::memory_space>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using count_policy = typename chosen::template get<step_count_category, step_count::global>;
-  using duplicates_policy = typename asked::duplicates;
-  using sum = std::conditional_t<asked::reduce::sums_locally, accumulation_t<value>, value>;
-  constexpr bool reads = detail::reads_in_place<chosen, Exec, Table, sum, home>;
-  using policies_of_shard = detail::chosen_policies<detail::shard_step_policies<chosen, duplicates_policy>>;
+  const auto sources = detail::read_only(make_ref(grads));
+  using types = detail::write_types<asked, Exec, Table, std::remove_const_t<decltype(sources)>>;
+  using value = typename types::value;
+  static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
+  using policies_of_shard =
+      detail::chosen_policies<detail::shard_step_policies<chosen, typename types::duplicates_policy>>;
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<chosen, typename asked::reduce, value, Rule>("step", table);
   detail::add_factor(detail::add_options(note, rule), table);
   detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
-  return call.guarded([&]() -> ticket {
+  try {
     ticket refused;
-    tensor<sum, home> sums;
+    tensor<typename types::sent, typename types::payload_space> sums;
     detail::batch_findings scanned;
     detail::require_sharded_batch<Exec, chosen>("step", call, table, named, sources);
     detail::require_array_device("step", exec, sources);
@@ -176,26 +159,28 @@ template <class Exec, class Rule, detail::ShardedRows Table, class StateRule, cl
         "step", call, rule, table, state);
     if constexpr (nonfinite_policy::looks) scanned = detail::scan_values(exec, sources);
     detail::sharded_batch<Exec, Table> batch(call, "step", exec, table);
-    const auto owned = detail::values_for_owners<typename asked::reduce, bounds_policy>(
+    const auto owned = detail::values_for_owners<typename asked::reduce, typename types::bounds_policy>(
         batch, "step", exec, table, named, sources, sums);
-    batch.meet(scanned, batch.template offer<reads>(owned), nonfinite_policy::looks);
-    if (batch.refuses(refused)) return refused;
-    const auto received = batch.template receive<home>(owned, static_cast<std::int64_t>(table.width()));
-    if constexpr (duplicates_policy::forbids) {
-      batch.find_duplicates(received);
-      if (batch.refuses(refused)) return refused;
-    }
+    const auto received = batch.template exchange<types>(owned, scanned, nonfinite_policy::looks, refused);
+    if (received.empty()) return refused;
     if (batch.template refuses_gradients<nonfinite_policy>(refused, state)) return refused;
-    detail::write_jointly(call.first(), call.last(), [&](int r) {
+    const auto write = [&](int r) {
       const auto& rows = received[static_cast<std::size_t>(r - call.first())];
       const Exec shard_exec = batch.instance(r);
       const detail::fence_on_exception<Exec> reading(shard_exec);  // memory of other ranks
-      detail::step_shard_rows<policies_of_shard>(shard_exec, rule, table, state, r, rows.plan, rows.values);
-    });
+      detail::step_rows<policies_of_shard, detail::values_of_ranks>(
+          shard_exec, detail::rule_of_shard(rule, table, state, r), detail::step_access_of_shard(table, r),
+          state.shard(r), rows.plan, rows.values)
+          .join();
+    };
+    call.is_whole() ? detail::write_jointly(call.first(), call.last(), write) : write(call.rank());
     call.agree();  // no rank returns before all have written
     call.close();
     return {};
-  });
+  } catch (...) {
+    call.report_failure();
+    throw;
+  }
 }
 
 /// One optimizer step on all rows of a sharded table. Each rank passes the gradients of the rows that it

@@ -84,13 +84,15 @@ class collective {
   /// After the last phase: later exceptions are this rank's own. All ranks have ended their reads of lanes.
   void close() noexcept;
 
-  /// Runs a body: an exception is told to the other ranks.
+  /// Tells the other ranks of the exception that is being handled.
+  void report_failure() noexcept;
+  /// Runs a body, with a report of its exception.
   template <class Body>
   auto guarded(Body&& body) {
     try {
       return body();
     } catch (...) {
-      tell();
+      report_failure();
       throw;
     }
   }
@@ -98,8 +100,6 @@ class collective {
  private:
   /// An exception of the transport has reached all ranks, or broken the group.
   void phase(function_ref<void(const call_note&)> act);
-  /// Tells the other ranks of the exception that is being handled.
-  void tell() noexcept;
 
   std::shared_ptr<transport> group_;
   int rank_;

@@ -143,56 +143,77 @@ bool can_pull(const std::vector<batch_offer>& offers) {
       offers, [](int device, int memory) { return execution_backend<Exec>::devices_reach(device, memory); });
 }
 
-/// The parts of an exchange: one list after the other, each with a part for each rank.
+/// The begin of each rank's items for the shard of `rank`, and their end, in groups of items for the owners.
+/// `in_begin` has them unless one thread acts for all ranks, whose items are one batch.
+[[nodiscard]] inline std::vector<std::int64_t> begins_for(const collective& call, const item_groups& groups,
+                                                          const std::vector<std::int64_t>& in_begin,
+                                                          int rank) {
+  if (!call.is_whole()) return in_begin;
+  return {0, groups.group(rank).second - groups.group(rank).first};
+}
+
+/// An exchange of lists between the batches of all ranks and the shard of one: one list after the other, each
+/// with a part for each rank. If `is_local`, this thread has the only batch, and copies.
 class exchange_parts {
  public:
-  explicit exchange_parts(int ranks) : ranks_(ranks) {}
-  /// A list of the batch, in its groups, goes to the owners, who have `in_begin` places for it.
+  exchange_parts(collective& call, int rank) : exchange_parts(call, rank, call.is_whole()) {}
+  exchange_parts(collective& call, int rank, bool is_local)
+      : call_(call),
+        first_(is_local ? rank : 0),
+        last_(is_local ? rank + 1 : call.ranks()),
+        local_(is_local) {}
+  /// A list of the batch, in its groups, goes to the owners, who have room from `in_begin` on.
   template <class T>
   void add(const item_groups& groups, const T* batch, const std::vector<std::int64_t>& in_begin, T* shard,
            std::int64_t elements) {
-    for (int r = 0; r < ranks_; ++r) {
+    for (int r = first_; r < last_; ++r) {
       const auto [first, last] = groups.group(r);
-      outgoing_.push_back(part(batch + first * elements, (last - first) * elements));
-      incoming_.push_back(place(shard, in_begin, r, elements));
+      const auto bytes = static_cast<std::size_t>((last - first) * elements) * sizeof(T);
+      outgoing_.push_back({reinterpret_cast<const std::byte*>(batch + first * elements), bytes});
+      incoming_.push_back(part_of_shard(shard, in_begin, r, elements));
     }
   }
   /// A list of the owner goes back to the ranks of the batches.
   template <class T>
   void add_back(const item_groups& groups, T* batch, const std::vector<std::int64_t>& in_begin, T* shard,
                 std::int64_t elements) {
-    for (int r = 0; r < ranks_; ++r) {
+    for (int r = first_; r < last_; ++r) {
       const auto [first, last] = groups.group(r);
-      const incoming_part owned_part = place(shard, in_begin, r, elements);
+      const auto bytes = static_cast<std::size_t>((last - first) * elements) * sizeof(T);
+      const incoming_part owned_part = part_of_shard(shard, in_begin, r, elements);
       outgoing_.push_back({owned_part.data, owned_part.bytes});
-      incoming_.push_back({reinterpret_cast<std::byte*>(batch + first * elements),
-                           static_cast<std::size_t>((last - first) * elements) * sizeof(T)});
+      incoming_.push_back({reinterpret_cast<std::byte*>(batch + first * elements), bytes});
     }
   }
   /// Moves the parts, which lie in Space: those that leave on the device of `sends`. Blocks. The parts are
   /// gone; without any, on all ranks alike, the ranks do not meet.
   template <class Space, class Exec>
-  void move(collective& call, const Exec& sends, const Exec& takes) {
+  void move(const Exec& sends, const Exec& takes) {
     if (outgoing_.empty()) return;
-    exchange_payload<Space>(call, sends, takes, outgoing_, incoming_);
+    if (local_) {
+      static const std::string label = "ferry::distributed::packed";
+      execution_backend<Exec>::fence(sends, label);
+      for (std::size_t i = 0; i < outgoing_.size(); ++i)
+        copy_home(takes, incoming_[i].data, sends, outgoing_[i].data, outgoing_[i].bytes);
+    } else {
+      exchange_payload<Space>(call_, sends, takes, outgoing_, incoming_);
+    }
     outgoing_.clear();
     incoming_.clear();
   }
 
  private:
   template <class T>
-  static outgoing_part part(const T* data, std::int64_t elements) {
-    return {reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(elements) * sizeof(T)};
-  }
-  template <class T>
-  static incoming_part place(T* shard, const std::vector<std::int64_t>& in_begin, int rank,
-                             std::int64_t elements) {
-    const auto r = static_cast<std::size_t>(rank);
+  [[nodiscard]] incoming_part part_of_shard(T* shard, const std::vector<std::int64_t>& in_begin, int rank,
+                                            std::int64_t elements) const {
+    const auto r = static_cast<std::size_t>(rank - first_);
     return {reinterpret_cast<std::byte*>(shard + in_begin[r] * elements),
             static_cast<std::size_t>((in_begin[r + 1] - in_begin[r]) * elements) * sizeof(T)};
   }
 
-  int ranks_;
+  collective& call_;
+  int first_, last_;
+  bool local_;
   std::vector<outgoing_part> outgoing_;
   std::vector<incoming_part> incoming_;
 };
