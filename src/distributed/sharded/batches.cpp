@@ -15,6 +15,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -150,7 +151,7 @@ counts_type counts_of(const item_groups& groups, std::size_t ranks) {
   return counts;
 }
 
-/// The headers of all ranks, with the counts of each.
+/// The headers of all ranks. Each rank's counts tell what it has for this one, and before that.
 void gather_headers(collective& call, const header& own_header, const counts_type& counts,
                     batch_headers& headers) {
   const std::size_t count_bytes = counts.size() * sizeof(std::int64_t);
@@ -159,17 +160,22 @@ void gather_headers(collective& call, const header& own_header, const counts_typ
   if (count_bytes != 0) std::memcpy(message.data() + sizeof own_header, counts.data(), count_bytes);
   const auto messages = call.agree_on(std::span<const std::byte>(message));
   if (own_header.offer.is_made != 0) call.begin_reads();
+  const auto rank = static_cast<std::size_t>(call.rank());
   headers.findings.clear();
   headers.offers.clear();
-  if (count_bytes != 0) headers.counts.resize(counts.size() * counts.size());
+  if (count_bytes != 0) headers.in_begin.assign(1, 0);
   for (std::size_t r = 0; r < static_cast<std::size_t>(call.ranks()); ++r) {
     const std::byte* const arrived = messages.data() + r * message.size();
     header rank_header;
     std::memcpy(&rank_header, arrived, sizeof rank_header);
     headers.findings.push_back(rank_header.findings);
     headers.offers.push_back(rank_header.offer);
-    if (count_bytes != 0)
-      std::memcpy(headers.counts.data() + r * counts.size(), arrived + sizeof rank_header, count_bytes);
+    if (count_bytes == 0) continue;
+    counts_type rank_counts(counts.size());
+    std::memcpy(rank_counts.data(), arrived + sizeof rank_header, count_bytes);
+    headers.before.push_back(
+        std::accumulate(rank_counts.begin(), rank_counts.begin() + call.rank(), std::int64_t{0}));
+    headers.in_begin.push_back(headers.in_begin.back() + rank_counts[rank]);
   }
 }
 
@@ -203,16 +209,12 @@ batch_headers exchange_headers(collective& call, const buckets& items, batch_fin
     headers.findings.push_back(scanned);
     return headers;
   }
-  const auto ranks = static_cast<std::size_t>(call.ranks());
   if (call.ranks() > kernels::most_shards) {
     gather_headers(call, {scanned, offer}, {}, headers);
     headers.in_begin = in_begin_of(call, items);
     return headers;
   }
-  gather_headers(call, {scanned, offer}, counts_of(items, ranks), headers);
-  headers.in_begin.assign(ranks + 1, 0);
-  for (std::size_t r = 0; r < ranks; ++r)
-    headers.in_begin[r + 1] = headers.in_begin[r] + headers.count(r, call.rank());
+  gather_headers(call, {scanned, offer}, counts_of(items, static_cast<std::size_t>(call.ranks())), headers);
   return headers;
 }
 
@@ -290,9 +292,8 @@ void localize_offers(const rank_lanes& lanes, int rank, bool on_host, batch_head
   for (std::size_t r = 0; r < headers.offers.size(); ++r) {
     if (static_cast<int>(r) == rank) continue;
     batch_offer& offer = headers.offers[r];
-    std::int64_t before = 0;  // items of lower owners in the lane
-    for (int lower = 0; lower < rank; ++lower)
-      if (lower != static_cast<int>(r)) before += headers.count(r, lower);
+    // Items of lower owners in the lane, which lacks those of its own rank.
+    const std::int64_t before = headers.before[r] - (std::cmp_less(r, rank) ? offer.own_items : 0);
     std::byte* const lane = offer.lane == 0 ? nullptr : lanes.data(static_cast<int>(r));
     const auto list = [&]<class Element>(std::int64_t begin, std::type_identity<Element>) {
       return lane == nullptr || begin < 0 ? nullptr : reinterpret_cast<const Element*>(lane + begin) + before;
@@ -309,13 +310,12 @@ void localize_offers(const rank_lanes& lanes, int rank, bool on_host, batch_head
   }
 }
 
-offered_values values_for(int owner, const batch_headers& headers, std::size_t unit) {
+offered_values values_for(const batch_headers& headers, std::size_t unit) {
   offered_values offered;
   for (std::size_t r = 0; r < headers.offers.size(); ++r) {
-    const std::int64_t count = headers.count(r, owner);
-    if (count == 0) continue;
+    if (headers.count(r) == 0) continue;
     const batch_offer& offer = headers.offers[r];
-    offered.items += count;
+    offered.items += headers.count(r);
     if (offered.lowest == nullptr || offer.values < offered.lowest) offered.lowest = offer.values;
     offered.aligned = offered.aligned && reinterpret_cast<std::uintptr_t>(offer.values) % unit == 0 &&
                       offer.value_step % static_cast<std::int64_t>(unit) == 0;
@@ -323,40 +323,21 @@ offered_values values_for(int owner, const batch_headers& headers, std::size_t u
   return offered;
 }
 
-namespace {
-
-/// The lists begin where list(rank, items before those of the owner) says.
-template <class List>
-kernels::join_lists lists_from(int owner, const batch_headers& headers, const List& list) {
+kernels::join_lists lists_for(const batch_headers& headers, const std::int64_t* joined_place) {
   kernels::join_lists join{};
   join.ranks = static_cast<int>(headers.offers.size());
-  std::int64_t first = 0;
   for (std::size_t r = 0; r < headers.offers.size(); ++r) {
-    list(join, r, first);
+    const batch_offer& offer = headers.offers[r];
+    const std::int64_t before = offer.is_share != 0 ? 0 : headers.before[r];
+    const auto list = [before](const auto* first) { return first == nullptr ? nullptr : first + before; };
     join.step[r] = 1;
-    join.begin[r] = first;
-    first += headers.count(r, owner);
+    join.begin[r] = headers.in_begin[r];
+    join.place[r] = joined_place != nullptr ? joined_place + headers.in_begin[r] : list(offer.place);
+    if (joined_place != nullptr) continue;
+    join.local[r] = list(offer.rows);
+    join.factor[r] = list(offer.factors);
   }
   return join;
-}
-
-}  // namespace
-
-kernels::join_lists lists_for(int owner, const batch_headers& headers) {
-  return lists_from(owner, headers, [&](kernels::join_lists& join, std::size_t r, std::int64_t) {
-    const batch_offer& offer = headers.offers[r];
-    std::int64_t before = 0;
-    for (int lower = 0; lower < owner && offer.is_share == 0; ++lower) before += headers.count(r, lower);
-    join.place[r] = offer.place == nullptr ? nullptr : offer.place + before;
-    join.local[r] = offer.rows == nullptr ? nullptr : offer.rows + before;
-    join.factor[r] = offer.factors == nullptr ? nullptr : offer.factors + before;
-  });
-}
-
-kernels::join_lists joined_lists_for(int owner, const batch_headers& headers, const std::int64_t* place) {
-  return lists_from(owner, headers, [&](kernels::join_lists& join, std::size_t r, std::int64_t first) {
-    join.place[r] = place + first;
-  });
 }
 
 void take_values(kernels::join_lists& join, const batch_headers& headers, const std::byte* lowest,

@@ -36,13 +36,12 @@ template <class Asked, class Bounds, class Exec, class Table, class List, class 
 ticket gather_in_place(const Exec& exec, const Table& table, const List& list,
                        const array_ref<Out, OutSpace>& out) {
   static const std::string label = "ferry::distributed::gathered";
-  ticket read = [&] {
-    if constexpr (fetches_once<Asked>)
-      return gather_from_peers<Bounds>(
-          exec, table, plan_of_list<Bounds>(exec, list, static_cast<std::int64_t>(table.rows())), out, true);
-    else
-      return gather_from_peers<Bounds>(exec, table, list, out, prefers_once(table, list));
-  }();
+  ticket read;
+  if constexpr (fetches_once<Asked>)
+    read = gather_from_peers<Bounds>(
+        exec, table, plan_of_list<Bounds>(exec, list, static_cast<std::int64_t>(table.rows())), out, true);
+  else
+    read = gather_from_peers<Bounds>(exec, table, list, out, prefers_once(table, list));
   execution_backend<Exec>::fence(exec, label);
   return read;
 }

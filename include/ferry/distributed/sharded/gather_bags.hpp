@@ -42,7 +42,7 @@ ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& in
     const auto& list = list_of_batch(named);
     if (agree_to_pool<asked, out_space, Extra, finds>(call, exec, table, named)) {
       if constexpr (reads_peers<Exec, Table, out_space>) {
-        ticket read = pool_in_place<asked, pooling, bounds_policy>(exec, table, list, bags, extra, sink);
+        ticket read = pool_in_place<pooling, bounds_policy>(exec, table, list, bags, extra, sink);
         call.agree();  // no rank leaves before all have read: the rows are those of one point in time
         call.close();
         return read;

@@ -46,7 +46,7 @@ std::shared_ptr<const sharded_plan_storage<Exec>> plan_batches(const Exec& exec,
                                                                const Table& table, const call_note& note) {
   static constexpr const char* verb = "make_plan";
   collective call(table.comm(), note);
-  return call.guarded([&]() -> std::shared_ptr<const sharded_plan_storage<Exec>> {
+  try {
     const std::uint64_t number = call.next_number();
     const auto rows = static_cast<std::int64_t>(table.rows());
     const auto list = index_ref(indices);
@@ -67,13 +67,16 @@ std::shared_ptr<const sharded_plan_storage<Exec>> plan_batches(const Exec& exec,
     plan->in_place = agree_to_pull<Exec>(call, plan->headers);
     for (int r = call.first(); r < call.last(); ++r) {
       const auto shard_rows = static_cast<std::int64_t>(table.rows_of(r));
-      plan->owned.push_back(plan->in_place ? join_rows(verb, instance(r), r, plan->headers, shard_rows)
+      plan->owned.push_back(plan->in_place ? join_rows(verb, instance(r), plan->headers, shard_rows)
                                            : collect_rows(call, exec, instance(r), r, *plan, shard_rows));
     }
     call.agree();
     call.close();
     return plan;
-  });
+  } catch (...) {
+    call.report_failure();
+    throw;
+  }
 }
 
 }  // namespace detail

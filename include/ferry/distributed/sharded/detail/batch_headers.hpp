@@ -97,6 +97,7 @@ struct batch_offer {
   std::int32_t is_made = 0;         ///< true if kernels may read all this: the work that makes it has ended
   std::int32_t is_share = 0;        ///< true if the lists have the items of one owner alone
   std::int32_t has_all_values = 0;  ///< true if the lane has all rows of the values, not those of the items
+  std::int64_t own_items = 0;       ///< items for the rank itself, which no lane has
   std::uint64_t lane = 0;           ///< number of the memory of the lane; 0: it has nothing
   std::int64_t lane_place = -1;     ///< bytes from the first of the lane to each list; -1: it has none
   std::int64_t lane_rows = -1;
@@ -109,13 +110,11 @@ struct batch_offer {
 struct batch_headers {
   std::vector<batch_findings> findings;  ///< by rank; one if a thread acts for the group
   std::vector<batch_offer> offers;       ///< by rank
-  std::vector<std::int64_t> counts;      ///< [rank * ranks + owner] items of a rank's batch for an owner
+  std::vector<std::int64_t> before;      ///< by rank, its items for lower owners than this rank; see count()
   std::vector<std::int64_t> in_begin;    ///< [ranks + 1] begin of each rank's items for the own shard
 
-  /// Items of the batch of `rank` for `owner`. Groups of at most most_shards ranks know them.
-  [[nodiscard]] std::int64_t count(std::size_t rank, int owner) const {
-    return counts[rank * offers.size() + static_cast<std::size_t>(owner)];
-  }
+  /// Items of the batch of `rank` for this one. Groups of at most most_shards ranks know `before`, too.
+  [[nodiscard]] std::int64_t count(std::size_t rank) const { return in_begin[rank + 1] - in_begin[rank]; }
 };
 
 /// The ranks tell each other their findings, the items for each owner, and an offer: one phase, which also

@@ -26,7 +26,6 @@
 
 #include <Kokkos_Macros.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -155,32 +154,8 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
   }
 }
 
-/// The different rows of a plan, fetched from a sharded table into a buffer. Whole: the table for checks.
-template <class T, class Whole, class Home>
-class fetched_rows : public rows_of_kernels<T, typename Whole::memory_space> {
- public:
-  fetched_rows(const Whole& whole, const array_ref<const T, Home>& buffer) : whole_(whole), buffer_(buffer) {}
-
-  [[nodiscard]] const Whole& table() const { return whole_; }
-  [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(buffer_, 1); }
-
-  template <class Exec>
-  const array_ref<const T, Home>& rows(launch_context<Exec>& call) const {
-    call.reads_from(buffer_);
-    return buffer_;
-  }
-  template <class Exec, class Source>
-  static kernels::listed_rows places(launch_context<Exec>&, const Source&, std::int64_t,
-                                     const std::shared_ptr<plan_storage>& plan) {
-    return {plan->inverse};
-  }
-
- private:
-  const Whole& whole_;
-  array_ref<const T, Home> buffer_;
-};
-
-/// As agree_to_read_batch. A rank that `Finds` maxima has an array for them, too.
+/// As agree_to_read_batch: not on path::exchange, as pooling reads a row once for each position. A rank that
+/// `Finds` maxima has an array for them, too.
 template <class Asked, class OutSpace, class Extra, bool Finds, class Exec, class Table, class Named>
 bool agree_to_pool(collective& call, const Exec& exec, const Table& table, const Named& named) {
   constexpr bool writes_extra = [] {
@@ -189,54 +164,20 @@ bool agree_to_pool(collective& call, const Exec& exec, const Table& table, const
     else
       return true;
   }();
-  if constexpr (writes_extra)
+  if constexpr (writes_extra && !fetches_once<Asked>)
     return agree_to_read_batch<Asked, OutSpace>(call, exec, table, named);
   else
     return agree_to_read(call, exec, shard_instance(table.comm(), call.first(), exec), table, false);
 }
 
-/// True if a plan of this call has bad indices: those outside of all bags are no error, but a plan that the
-/// kernels took would report them, too. Waits for the plan.
-inline bool has_bad_rows(const row_plan& plan) {
-  return plan.storage()->checked && plan.unique_count() != plan.positions() &&
-         plan.storage()->read_report().out_of_range != 0;
-}
-
 /// Pools rows that kernels read in the shards of all ranks. Waits.
-template <class Asked, class Pooling, class Bounds, class Exec, class Table, class List, class Bags,
-          class Extra, class Out, class OutSpace>
+template <class Pooling, class Bounds, class Exec, class Table, class List, class Bags, class Extra,
+          class Out, class OutSpace>
 ticket pool_in_place(const Exec& exec, const Table& table, const List& list, const Bags& bags,
                      const Extra& extra, const array_ref<Out, OutSpace>& out) {
-  using element = typename sharded_kind<Table>::gathered;
-  using home = near_space<Exec>;
-  static const std::string label = "ferry::distributed::gathered";
-  const auto whole = whole_ref(table);
-  tensor<element, home> different;
   const fence_at_exit<Exec> waits(exec);
-  const auto pool_rows_of = [&](const auto& rows, const auto& named) {
-    return pool_bags<path::automatic, Pooling, Bounds>(exec, rows, named, bags, extra, out);
-  };
-  const auto pool_once = [&](const row_plan& plan) {  // each row after it has come once
-    const std::int64_t count = plan.unique_count();
-    different =
-        payload<element, home>(exec, "different rows", std::max<std::int64_t>(count, 1), whole.width());
-    const auto sink = different.first(static_cast<std::size_t>(count));
-    gather_from_peers<bounds::unchecked>(exec, table, index_ref(plan.unique_rows<home>()), make_ref(sink),
-                                         false)
-        .drop();
-    return pool_rows_of(fetched_rows<element, std::remove_const_t<decltype(whole)>, home>(
-                            whole, read_only(make_ref(different))),
-                        plan);
-  };
-  ticket pooled = [&] {
-    if constexpr (fetches_once<Asked>) {
-      const row_plan plan = plan_of_list<Bounds>(exec, list, whole.rows());
-      if (is_plan<List> || !has_bad_rows(plan)) return pool_once(plan);
-    } else if constexpr (is_plan<List>) {
-      if (prefers_once(table, list)) return pool_once(list);
-    }
-    return pool_rows_of(peer_rows<Table>(table), list);
-  }();
+  ticket pooled =
+      pool_bags<path::automatic, Pooling, Bounds>(exec, peer_rows<Table>(table), list, bags, extra, out);
   waits.fence();
   return pooled;
 }

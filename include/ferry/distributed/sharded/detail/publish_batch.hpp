@@ -166,6 +166,7 @@ template <class Exec, class T, class Space>
     offer.lists_device = backend::device_of(exec);
     offer.owner_device = backend::device_of(shard_exec);
     if constexpr (!Space::is_host_accessible) offer.values_device = backend::device_of(exec);
+    offer.own_items = items.group(call.rank()).second - items.group(call.rank()).first;
     offer.is_made = 1;
     offer.is_share = items.everywhere ? 1 : 0;
     publish_batch(call, exec, items, values, content, offer);

@@ -149,7 +149,7 @@ class sharded_batch {
       if (in_place_) {
         const int rank = call_.rank();
         received.push_back(receive_in_place<T, Home>(
-            verb_, instance(rank), rank, headers_, static_cast<std::int64_t>(table_.rows_of(rank)),
+            verb_, instance(rank), headers_, static_cast<std::int64_t>(table_.rows_of(rank)),
             static_cast<std::int64_t>(table_.width()), owned(rank), values.row_of_item == items_->place,
             values.factors != nullptr));
         return received;
