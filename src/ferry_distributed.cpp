@@ -4,7 +4,6 @@
 #define FERRY_DISPATCH_AVX2 1
 #endif
 
-#include "distributed/collectives/split.cpp"
 #include "distributed/communicator/communicator.cpp"
 #include "distributed/communicator/message_transport.cpp"
 #include "distributed/communicator/thread_transport.cpp"

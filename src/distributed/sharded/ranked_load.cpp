@@ -2,7 +2,6 @@
 
 #include "../../../backends/enabled.hpp"
 #include "chunk_rows.hpp"
-#include "rank_content.hpp"
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/sharded_rows.hpp>

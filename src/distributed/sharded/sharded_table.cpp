@@ -2,12 +2,12 @@
 
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
-#include <ferry/distributed/sharded/detail/open_shards.hpp>
 #include <ferry/distributed/sharded/detail/read_shards.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/distributed/sharded/explain.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/shardings.hpp>
 #include <ferry/distributed/shared/detail/rank_lanes.hpp>
 #include <ferry/error.hpp>

@@ -8,6 +8,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/runtime/ticket.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -68,7 +69,13 @@ template <class Exec, class Array>
 /// The rows [first, second) of a batch of `rows` rows that rank `rank` of `ranks` works on: neighbours, in
 /// the order of the ranks, ceil(rows / ranks) of them for each rank until none are left, as torch.chunk deals
 /// them out. The parts of all ranks one after the other are the batch.
-[[nodiscard]] std::pair<std::int64_t, std::int64_t> split_range(std::int64_t rows, int rank, int ranks);
+[[nodiscard]] inline std::pair<std::int64_t, std::int64_t> split_range(std::int64_t rows, int rank,
+                                                                       int ranks) {
+  const std::int64_t most = rows / ranks + (rows % ranks != 0 ? 1 : 0);
+  // rank * most may exceed 2^63 - 1 only if rank * most >= rows.
+  const std::int64_t first = most == 0 || rank > rows / most ? rows : std::min(rows, rank * most);
+  return {first, rows - first < most ? rows : first + most};
+}
 
 /// The rows of a batch that the calling thread's rank works on, as a slice of the batch, which every rank
 /// has; all rows for a thread that acts for the group as a whole. No rank waits for another one.

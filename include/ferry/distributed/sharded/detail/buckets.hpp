@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/route_kernels.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/plan/detail/index_access.hpp>

@@ -3,7 +3,6 @@
 
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/sharded/detail/open_shards.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>

@@ -221,9 +221,9 @@ struct values_of_ranks {
 };
 
 /// Reads the lists of all ranks where they are, by kernels of `shard_exec`, and sorts the rows of the shard
-/// of this rank, which has `shard_rows`, if the owner has not done so before, `owned`. So the link to the values
-/// works while the kernel of the verb does. `by_place`: the values are those of the positions, whose places
-/// the owner has joined, too. With `weighs` the batches offer factors. Enqueues only.
+/// of this rank, which has `shard_rows`, if the owner has not done so before, `owned`. So the link to the
+/// values works while the kernel of the verb does. `by_place`: the values are those of the positions, whose
+/// places the owner has joined, too. With `weighs` the batches offer factors. Enqueues only.
 template <class T, class Space, class Exec>
 received_rows<T, Space, Exec> receive_in_place(const char* verb, const Exec& shard_exec,
                                                const batch_headers& headers, std::int64_t shard_rows,

@@ -38,7 +38,7 @@ struct write_types {
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename Asked::duplicates;
   using value = std::remove_const_t<typename Values::value_type>;
-  /// What travels to the owners, and where.
+  /// Elements that travel to the owners, and their memory space on the way.
   /// @{
   using sent = std::conditional_t<Asked::reduce::sums_locally, accumulation_t<value>, value>;
   using payload_space =
