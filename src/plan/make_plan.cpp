@@ -121,19 +121,19 @@ struct sort_room {
 
 /// Makes the arrays of a plan in one launch, if the backend of a device has one for that many positions.
 template <class Exec>
-bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& call,
-                         [[maybe_unused]] const kernels::any_row_keys& key_of,
-                         [[maybe_unused]] const kernels::place_segments& segments,
-                         [[maybe_unused]] const sort_room& room) {
+bool sort_in_one_launch([[maybe_unused]] launch_context<Exec>& call,
+                        [[maybe_unused]] const kernels::any_row_keys& key_of,
+                        [[maybe_unused]] const kernels::write_segments& segments,
+                        [[maybe_unused]] const sort_room& room) {
   if constexpr (is_host_exec<Exec>) {
     return false;
   } else {
     const Exec& exec = call.exec();
-    if (!execution_backend<Exec>::sorts_in_one_launch(exec, segments.places.count)) return false;
+    if (!execution_backend<Exec>::sorts_in_one_launch(exec, segments.sorted.count)) return false;
     const std::string& label = call.label("sort");
     const tool_kernel reported(exec, label);
     return execution_backend<Exec>::sort_and_place(
-        exec, key_of, segments, room.keys, room.other_keys, room.arrived, segments.places.count,
+        exec, key_of, segments, room.keys, room.other_keys, room.arrived, segments.sorted.count,
         room.layout.position_bits, room.last_bit(), room.scratch, room.layout.sort_bytes);
   }
 }
@@ -141,18 +141,18 @@ bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& call,
 /// Makes the sorted keys and their running sums, for the kernel `segments`. Returns memory for the runs.
 template <class Exec>
 std::int64_t* sort_into(launch_context<Exec>& call, const kernels::any_row_keys& key_of,
-                        kernels::place_segments& segments, const sort_room& room) {
+                        kernels::write_segments& segments, const sort_room& room) {
   using backend = execution_backend<Exec>;
   const Exec& exec = call.exec();
-  const std::int64_t n = segments.places.count;
+  const std::int64_t n = segments.sorted.count;
   launch(exec, call.label("resolve"), n, kernels::key_indices{key_of, room.keys});
   std::uint64_t* sorted = room.keys;
   backend::sort_keys(exec, sorted, room.other_keys, n, room.layout.position_bits, room.last_bit(),
                      room.scratch, room.layout.sort_bytes);
   // The sort returns the buffer with the result; the other one is free now.
-  segments.places.keys = sorted;
+  segments.sorted.keys = sorted;
   segments.run_begin = reinterpret_cast<std::int64_t*>(sorted == room.keys ? room.other_keys : room.keys);
-  backend::inclusive_sum(exec, segments.places, segments.sorted_rows, n, room.scratch,
+  backend::inclusive_sum(exec, segments.sorted, segments.sorted_rows, n, room.scratch,
                          room.layout.sort_bytes);
   return segments.run_begin;
 }
@@ -172,7 +172,7 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   using backend = execution_backend<Exec>;
   const std::int64_t n = request.positions;
   const std::int64_t rows = request.rows;
-  const auto home = engine::get(exec);
+  const auto engine_of_exec = engine::get(exec);
   launch_context<Exec> call(exec, "make_plan");
   call.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or write distinct rows with duplicates::assume_unique on path::direct");
@@ -213,7 +213,7 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   auto* const keys = reinterpret_cast<std::uint64_t*>(workspace + layout.keys[0]);
   auto* const other_keys = reinterpret_cast<std::uint64_t*>(workspace + layout.keys[1]);
 
-  plan->report = home->report();
+  plan->report = engine_of_exec->report();
   call.hold(plan->report);
   plan->report_of = &read_report<Exec>;
 
@@ -238,8 +238,8 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
     key_of.is_signed = true;
   }
   plan->run_begin = array(layout.keys[1]);
-  kernels::place_segments segments{
-      .places = {keys, n, static_cast<std::uint64_t>(rows), layout.position_bits},
+  kernels::write_segments segments{
+      .sorted = {keys, n, static_cast<std::uint64_t>(rows), layout.position_bits},
       .sorted_rows = sorted_rows,
       .order = plan->order,
       .unique_rows = plan->unique_rows,
@@ -251,7 +251,7 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
       .long_found = long_found};
   const sort_room scratch{keys, other_keys, &plan->report->findings->arrived, layout,
                           workspace + layout.sort};
-  if (n == 0 || !place_in_one_launch(call, key_of, segments, scratch)) {
+  if (n == 0 || !sort_in_one_launch(call, key_of, segments, scratch)) {
     if (n != 0) plan->run_begin = sort_into(call, key_of, segments, scratch);
     launch(exec, call.label("segments"), n == 0 ? 1 : n, segments);
   }

@@ -30,12 +30,11 @@
 
 namespace ferry::detail {
 
-/// The places of a batch in the order of the table's pages. Positions of indices are sorted by pages for a
+/// The rows of a batch in the order of the table's pages. Positions of indices are sorted by pages for a
 /// gather that only needs locality: one or two sort passes and none of a plan's other arrays. Enqueued; the
 /// launch context owns the arrays.
 template <class Bounds, class Exec, class Access, class Batch>
-kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access& access,
-                                        const Batch& batch) {
+kernels::sorted_batch sort_batch(launch_context<Exec>& call, const Access& access, const Batch& batch) {
   if constexpr (is_plan<Batch>) {
     const plan_storage& store = *batch.storage();
     return {store.sorted_rows, store.order, static_cast<std::uint64_t>(batch.rows())};
@@ -64,28 +63,28 @@ kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access
   }
 }
 
-/// Gathers from a table in host memory into a batch on the device, by places sorted on the device. The
-/// device's teams gather from the front of the sorted places. The host's workers gather from the back into
+/// Gathers from a table in host memory into a batch on the device, by rows sorted on the device. The
+/// device's teams gather from the front of the sorted rows. The host's workers gather from the back into
 /// slots, and other kernels move those rows to the batch.
 template <class Exec, class T, class TableSpace, class Out>
 void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpace>& table,
-                        const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {
+                        const kernels::sorted_batch& batch, const array_ref<Out, device_space>& out) {
   const auto label = label_of("gather", "cooperative");
   const std::int64_t n = out.rows();
   const std::int64_t by_teams = share_rows(
-      call, label, std::pair(places.sorted_rows, n), bytes_of_rows(out, 1),
-      [&](const auto& order) { launch_gather(call.exec(), label, table, out, places, n, order); },
+      call, label, std::pair(batch.sorted_rows, n), bytes_of_rows(out, 1),
+      [&](const auto& order) { launch_gather(call.exec(), label, table, out, batch, n, order); },
       [&](auto& slots, auto& queue, const Exec& side, const std::uint64_t* rows) {
         slots.to_device(
             queue,
             [&](std::byte* slot, std::int64_t first, std::int64_t count) {
               launch_gather(caller_thread{}, label, table, rows_in_slot<Out>(slot, count, out.width()),
-                            kernels::sorted_identity{rows + first, places.rows}, count);
+                            kernels::sorted_identity{rows + first, batch.rows}, count);
             },
             [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
               gather_by_slot(
                   side, label, rows_in_slot<const Out>(slot, count, out.width()), out,
-                  kernels::sorted_positions{places.sorted_rows + first, places.order + first, places.rows},
+                  kernels::sorted_positions{batch.sorted_rows + first, batch.order + first, batch.rows},
                   count);
             });
       });
@@ -136,7 +135,7 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
     } else if constexpr (Path::sorts) {
       require_direct_reach("gather", exec, out);
       call.writes_to(out);
-      const auto source = sorted_places_of<Bounds>(call, access, batch);
+      const auto source = sort_batch<Bounds>(call, access, batch);
       decltype(auto) rows = access.rows(call);
       // Few teams could not saturate device memory.
       using order = std::conditional_t<std::is_same_v<typename Access::memory_space, device_space>,
@@ -228,15 +227,15 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     const access_type access(table, "gather");
     const auto batch = make_ref(out);
     detail::require_gathered<access_type, typename decltype(batch)::value_type>();
-    const auto& named = detail::rows_named_by(indices);
+    const auto& rows = detail::rows_named_by(indices);
     using source = std::remove_reference_t<decltype(access.table())>;
     if constexpr (access_type::is_strided &&
-                  detail::is_prebuilt_gather<chosen, Exec, source, decltype(named), decltype(batch)>) {
-      return detail::prebuilt_gather(exec, access.table(), named, batch);
+                  detail::is_prebuilt_gather<chosen, Exec, source, decltype(rows), decltype(batch)>) {
+      return detail::prebuilt_gather(exec, access.table(), rows, batch);
     } else {
-      detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
-      access.require_foreign("gather", named, batch);
-      return detail::dispatch_gather<asked, bounds_policy>(exec, access, named, batch);
+      detail::require_batch<Exec, chosen>("gather", access.table(), rows, batch);
+      access.require_foreign("gather", rows, batch);
+      return detail::dispatch_gather<asked, bounds_policy>(exec, access, rows, batch);
     }
   }
 }

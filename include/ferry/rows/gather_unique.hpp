@@ -69,14 +69,14 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   const auto batch = make_ref(out);
   detail::require_gathered<access_type, typename decltype(batch)::value_type>();
   const access_type access(table, "gather_unique");
-  const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("gather_unique", access.table(), named, batch);
-  access.require_foreign("gather_unique", named, batch);
+  const auto& rows = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("gather_unique", access.table(), rows, batch);
+  access.require_foreign("gather_unique", rows, batch);
   if constexpr (detail::is_plan<Indices>)
-    return detail::gather_unique_on(exec, access, named, batch);
+    return detail::gather_unique_on(exec, access, rows, batch);
   else
     return detail::gather_unique_on(
-        exec, access, detail::plan_rows_of<bounds_policy>(exec, named, access.table().rows()), batch);
+        exec, access, detail::plan_rows_of<bounds_policy>(exec, rows, access.table().rows()), batch);
 }
 
 }  // namespace ferry

@@ -42,7 +42,7 @@ void scatter_to_shard(const Exec& shard_exec, Table& table, int rank, const row_
     using job = replace_job<typename Table::value_type, typename Table::memory_space>;
     const auto rows = make_ref(shard);
     update_rows<verb::scatter, policies_of_shard, shard_duplicates_t<Duplicates>>(
-        shard_exec, plain_rows(rows), job{rows}, plan, values)
+        row_update{shard_exec, plain_rows(rows), job{rows}, plan, values})
         .join();
   }
 }

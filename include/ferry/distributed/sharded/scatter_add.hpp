@@ -81,7 +81,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
       const auto shard = make_ref(table.shard(r));
       detail::update_rows<verb::scatter_add, policies_of_shard,
                           detail::shard_duplicates_t<duplicates_policy>>(
-          shard_exec, detail::plain_rows(shard), job{shard}, rows.plan, rows.values)
+          detail::row_update{shard_exec, detail::plain_rows(shard), job{shard}, rows.plan, rows.values})
           .join();
     });
     call.agree();  // no rank returns before all have written

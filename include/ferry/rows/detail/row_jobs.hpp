@@ -143,8 +143,5 @@ using replace_job = row_job<T, TableSpace, kernels::replace_row>;
 /// table[row] += combined value.
 template <class T, class TableSpace>
 using add_job = row_job<T, TableSpace, kernels::add_row>;
-/// The combined value of each item, in a dense buffer: the device's part of the staged path.
-template <class Wire, bool>
-using reduce_to_buffer = row_job<Wire, device_space, kernels::emit_row>;
 
 }  // namespace ferry::detail

@@ -79,11 +79,11 @@ template <class Chosen, bool Writes, class Exec, class Table, class Indices, cla
 ticket move_columns(const char* verb, const Exec& exec, const Table& table, const Indices& indices,
                     const Batch& batch, const Move& move, const Prepare& prepare) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  const auto& named = rows_named_by(indices);
-  require_columns(verb, table, positions_of(named), batch);
+  const auto& list = rows_named_by(indices);
+  require_columns(verb, table, positions_of(list), batch);
   launch_context<Exec> call(exec, verb);
   const auto move_each = [&](const auto& rows, auto... bounds) {
-    prepare(call, named);
+    prepare(call, list);
     write_jointly(0, static_cast<int>(table.width()), [&](int c) {
       auto sink = column_of(batch, c);
       auto column = column_of(table, c);
@@ -91,16 +91,16 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
     });
   };
   if constexpr (is_plan<Indices>) {
-    require_plan<Exec, Chosen>(verb, named, table);
-    call.use(named.storage());
+    require_plan<Exec, Chosen>(verb, list, table);
+    call.use(list.storage());
     move_each(indices);
   } else if constexpr (Writes && bounds_policy::reports) {
-    move_each(rows_to_write<bounds_policy>(call, named, table.rows()), bounds::skip{});
+    move_each(rows_to_write<bounds_policy>(call, list, table.rows()), bounds::skip{});
   } else {
-    look_at_bounds<bounds_policy>(call, named, table.rows());
+    look_at_bounds<bounds_policy>(call, list, table.rows());
     move_each(indices);
   }
-  return call.finish(table, positions_of(named), has_signed_indices(named));
+  return call.finish(table, positions_of(list), has_signed_indices(list));
 }
 
 /// scatter or scatter_add by columns; write(table, rows, values, policies...) is the verb. Indices are sorted
@@ -128,9 +128,9 @@ ticket write_columns(const char* verb, const Exec& exec, Table&& table, const In
           else
             return write(column, rows, batch, path_policy{}, duplicates_policy{}, bounds...);
         },
-        []([[maybe_unused]] auto& call, [[maybe_unused]] const auto& named) {
+        []([[maybe_unused]] auto& call, [[maybe_unused]] const auto& list) {
           if constexpr (duplicates_policy::forbids)
-            static_cast<void>(report_repeats(call, call.label("columns"), named));
+            static_cast<void>(report_repeats(call, call.label("columns"), list));
         });
   }
 }
