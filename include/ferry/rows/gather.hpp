@@ -23,7 +23,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -99,23 +98,26 @@ namespace detail {
 
 /// Each different row of a plan is read once, to the first of its positions, and copied from there to the
 /// others; both passes give each thread equally many positions, however often a row comes.
-template <class Exec, class Access, class Out, class OutSpace>
+template <class Path, class Exec, class Access, class Out>
 void gather_once(launch_context<Exec>& call, const std::string& fetch, const std::string& expand,
-                 const Access& access, const row_plan& plan, const array_ref<Out, OutSpace>& out) {
+                 const Access& access, const row_plan& plan, const Out& out) {
   const std::int64_t n = plan.positions();
   const plan_storage& store = *plan.storage();
   const kernels::segment_heads heads{store.unique_rows, store.segment_begin, store.order, store.unique_count};
   decltype(auto) rows = access.rows(call);
   require_direct_reach(call.verb(), call.exec(), out);
+  // A refused verb counts no transfer.
+  [[maybe_unused]] const auto traffic =
+      count_transfer<Path>(call, access.table(), out, n * access.row_bytes());
   call.writes_to(out);
   launch_gather(call.exec(), fetch, rows, out, access.places(call, heads, n, plan.storage()), n);
   launch_gather(call.exec(), expand, read_only(out), out, kernels::repeated_positions{heads, store.inverse},
                 n);
 }
 
-template <class Path, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
-ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
-                  const array_ref<Out, OutSpace>& out) {
+template <class Path, class Bounds, class Exec, class Access, class Batch, class Out>
+ticket run_gather(const Exec& exec, const Access& access, const Batch& batch, const Out& out) {
+  using out_space = typename Out::memory_space;
   const std::int64_t n = positions_of(batch);
   const auto& table = access.table();
   const auto& plan = plan_of(batch);
@@ -126,13 +128,13 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
   if (out.width() == 0) look_at_bounds<Bounds>(call, batch, table.rows());
   if (out.size() == 0) return finish();
   const std::string& label = call.label(Access::template path_label<Path>);
-  if constexpr (Access::template gathers_apart<Path, Exec, OutSpace>) {
+  if constexpr (Access::template gathers_apart<Path, Exec, out_space>) {
     access.template gather_apart<Path, Bounds>(call, batch, out);
+  } else if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<out_space>) {
+    gather_once<Path>(call, label, call.label_part(label, "expand"), access, batch, out);
   } else {
     [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
-    if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<OutSpace>) {
-      gather_once(call, label, call.label_part(label, "expand"), access, batch, out);
-    } else if constexpr (Path::sorts) {
+    if constexpr (Path::sorts) {
       require_direct_reach("gather", exec, out);
       call.writes_to(out);
       const auto source = sort_batch<Bounds>(call, access, batch);
@@ -163,17 +165,17 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
 }
 
 /// Chooses the path and gathers. `batch` comes from rows_named_by; require_batch has checked the arguments.
-template <class Asked, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
-ticket dispatch_gather(const Exec& exec, const Access& access, const Batch& batch,
-                       const array_ref<Out, OutSpace>& out) {
+template <class Asked, class Bounds, class Exec, class Access, class Batch, class Out>
+ticket dispatch_gather(const Exec& exec, const Access& access, const Batch& batch, const Out& out) {
+  using out_space = typename Out::memory_space;
   if constexpr (Access::may_need_host)
     if (access.needs_host()) return run_gather<path::staged, Bounds>(exec, access, batch, out);
-  if constexpr (!Access::is_strided && Access::template gathers_apart<Asked, Exec, OutSpace>) {
+  if constexpr (!Access::is_strided && Access::template gathers_apart<Asked, Exec, out_space>) {
     return run_gather<Asked, Bounds>(exec, access, batch, out);
   } else {
-    constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
-    const path_kind best =
-        choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(batch), is_plan<Batch>);
+    constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, out_space>();
+    const path_kind best = choose_path<paths, verb::gather, out_space>(exec, access.table(),
+                                                                       positions_of(batch), is_plan<Batch>);
     return on_path<paths>(
         best, [&]<class Path>(Path) __attribute__((always_inline)) {
           return run_gather<Path, Bounds>(exec, access, batch, out);
@@ -211,12 +213,10 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   if constexpr (detail::ByColumns<Table, Out>) {
     detail::require_output<Out>();
     detail::require_same_width<Table, Out>();
-    return detail::move_columns<chosen, false>(
-        "gather", exec, detail::read_only(make_ref(table)), indices, make_ref(out),
-        [&](auto& column, auto& sink, const auto& rows) {
-          return gather(exec, column, rows, sink, policies...);
-        },
-        [](auto&, const auto&) {});
+    return detail::move_columns<chosen, void>("gather", exec, detail::read_only(make_ref(table)), indices,
+                                              make_ref(out), [&](auto& column, auto& sink, const auto& rows) {
+                                                return gather(exec, column, rows, sink, policies...);
+                                              });
   } else {
     using access_type = detail::access_to<Table, true>;
     detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();

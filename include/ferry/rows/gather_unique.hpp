@@ -8,12 +8,8 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/gather.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
-
-#include <cstdint>
-#include <string>
 
 namespace ferry {
 
@@ -24,19 +20,10 @@ template <class Exec, class Access, class Out, class OutSpace>
 ticket gather_unique_on(const Exec& exec, const Access& access, const row_plan& plan,
                         const array_ref<Out, OutSpace>& out) {
   launch_context<Exec> call(exec, "gather_unique");
-  const std::string& fetch = call.label("fetch");
-  const std::string& expand = call.label("expand");
-  const std::int64_t n = plan.positions();
   call.use(plan.storage());
-  if (out.size() != 0) {
-    // A refused verb counts no transfer.
-    require_direct_reach(call.verb(), call.exec(), access.table());
-    require_direct_reach(call.verb(), call.exec(), out);
-    [[maybe_unused]] const auto traffic =
-        count_transfer<path::direct>(call, access.table(), out, n * access.row_bytes());
-    gather_once(call, fetch, expand, access, plan, out);
-  }
-  return call.finish(access.table(), n, plan.storage()->signed_indices);
+  if (out.size() != 0)
+    gather_once<path::direct>(call, call.label("fetch"), call.label("expand"), access, plan, out);
+  return call.finish(access.table(), plan.positions(), plan.storage()->signed_indices);
 }
 
 }  // namespace detail

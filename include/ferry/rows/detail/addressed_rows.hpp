@@ -223,9 +223,8 @@ struct addressed_job : Job {
 
   addressed_job(const Job& job, const Addresser& addresser) : Job(job), rows(addresser) {}
 
-  template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
-  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
-                            const array_ref<Value, Space>& values) const {
+  template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Values>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items, const Values& values) const {
     const auto plain = Job::template kernel<Exec, Duplicates, Tile, Fields>(source, items, values);
     return kernels::addressed_kernel<std::remove_const_t<decltype(plain)>, Addresser>{plain, rows};
   }

@@ -16,7 +16,6 @@
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
