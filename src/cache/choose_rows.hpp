@@ -103,30 +103,30 @@ struct tally_scores {
   };
 
   row_scores scores;
-  const choice* so_far;
+  const choice* previous;
   std::uint32_t* histogram;
   std::int64_t groups;
   std::int64_t teams;
   score_digits digit;
 
   void operator()(const detail::host_run& run) const {
-    if (so_far->verdict != 0) return;
+    if (previous->verdict != 0) return;
     tally bin_counts{};
     const std::int64_t end = run.end(groups);
     for (std::int64_t g = run.begin(groups); g < end; ++g)
       for (const std::uint64_t score : scores.group_scores(g).value)
-        if (digit.counts(score, so_far->prefix)) ++bin_counts.rows[digit.bin(score)];
+        if (digit.counts(score, previous->prefix)) ++bin_counts.rows[digit.bin(score)];
     for (std::int64_t bin = 0; bin < bins; ++bin)
       if (bin_counts.rows[bin] != 0) Kokkos::atomic_add(histogram + bin, bin_counts.rows[bin]);
   }
   template <class Team>
   KOKKOS_FUNCTION void operator()(const Team& team) const {
-    if (so_far->verdict != 0) return;
+    if (previous->verdict != 0) return;
     auto& bin_counts = team.template shared<tally>();
     const int rank = team.team_rank();
     for (std::int64_t bin = rank; bin < bins; bin += team_size) bin_counts.rows[bin] = 0;
     team.team_barrier();
-    const std::uint64_t prefix = so_far->prefix;
+    const std::uint64_t prefix = previous->prefix;
     for (std::int64_t g = std::int64_t{team.league_rank()} * team_size + rank; g < groups;
          g += teams * team_size)
       for (const std::uint64_t score : scores.group_scores(g).value)
@@ -144,8 +144,8 @@ struct pick_digit {
   using value_type = std::uint64_t;
 
   const std::uint32_t* histogram;
-  const choice* so_far;
-  choice* result;  ///< not so_far, which other threads read
+  const choice* previous;
+  choice* result;  ///< not previous, which other threads read
   score_digits digit;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index, std::uint64_t& above, bool last_pass) const {
@@ -153,10 +153,10 @@ struct pick_digit {
     const std::int64_t bin = bins - 1 - index;
     const std::uint64_t rows = histogram[bin];
     if (last_pass) {
-      if (so_far->verdict != 0) {
-        if (index == 0) *result = *so_far;
+      if (previous->verdict != 0) {
+        if (index == 0) *result = *previous;
       } else {
-        const std::uint64_t remaining = so_far->remaining;
+        const std::uint64_t remaining = previous->remaining;
         const bool enough = above + rows >= remaining;
         if (enough && (index == 0 || above < remaining))
           *result = next(static_cast<std::uint64_t>(bin), remaining - above);
@@ -172,7 +172,7 @@ struct pick_digit {
     constexpr std::uint64_t values = score_digits::values;
     if (digit.digit != 0) {
       const std::uint64_t last = digit.digit == score_digits::count - 1 ? 1 : 0;
-      return {so_far->prefix << score_digits::bits | bin, remaining, last, 0, 0};
+      return {previous->prefix << score_digits::bits | bin, remaining, last, 0, 0};
     }
     return bin < values ? choice{bin, remaining, 1, 0, 0} : choice{bin - values, remaining, 0, 0, 0};
   }

@@ -152,20 +152,20 @@ static std::string from_text(std::string_view text, const machine_identity& iden
   return {};
 }
 
-const char* named_profile() {
-  const char* named = std::getenv("FERRY_PROFILE");
-  return named != nullptr && *named != '\0' ? named : nullptr;
+const char* profile_variable() {
+  const char* variable = std::getenv("FERRY_PROFILE");
+  return variable != nullptr && *variable != '\0' ? variable : nullptr;
 }
 
 std::string profile_path(std::string_view backend) {
-  if (const char* named = named_profile()) return named;
+  if (const char* variable = profile_variable()) return variable;
   std::string folder;
   const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
+  const char* user_folder = std::getenv("HOME");
   if (cache != nullptr && *cache == '/')  // the XDG specification ignores relative paths
     folder = cache;
-  else if (home != nullptr && *home != '\0')
-    folder = std::string(home) + "/.cache";
+  else if (user_folder != nullptr && *user_folder != '\0')
+    folder = std::string(user_folder) + "/.cache";
   else
     return {};
   return folder.append("/ferry/profile-").append(backend).append(".txt");
@@ -244,7 +244,7 @@ template <ExecutionSpace Exec>
 known_profile load_profile(const Exec& exec) {
   known_profile result{default_profile(exec), origin_of_defaults(exec) + ": "};
   const std::string path = profile_path(execution_backend<Exec>::name);
-  const bool named = named_profile() != nullptr;
+  const bool variable = profile_variable() != nullptr;
   if (path.empty()) {
     result.origin += "neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set";
     return result;
@@ -262,7 +262,7 @@ known_profile load_profile(const Exec& exec) {
     result.origin = "read from " + path;
     return result;
   }
-  if (named && unusable) throw io_error("ferry: the profile " + path + " (FERRY_PROFILE) " + why);
+  if (variable && unusable) throw io_error("ferry: the profile " + path + " (FERRY_PROFILE) " + why);
   result.origin += path + " " + why;
   return result;
 }

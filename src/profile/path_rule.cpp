@@ -163,14 +163,14 @@ call_costs costs_of(const machine_profile& profile, const move_facts& facts) {
 path_choice decide(const call_costs& costs, std::int64_t rows, path_set candidates) {
   // The tenth is what a choice may miss. The others were fitted to the grids of docs/decisions.md: a start
   // counts 2.5 times, because part of it hides behind no row, and the start of path::cooperative four times.
-  constexpr double near_link = 1.1, repaid = 2.5, shared = 4.0, long_batch = 4.0;
+  constexpr double link_slack = 1.1, repaid = 2.5, shared = 4.0, long_batch = 4.0;
   const path_kind first = candidates.first();
   if (candidates.size() <= 1) return {first, choice_reason::only_path};
   const path_cost& direct = costs[path_kind::direct];
   const path_cost& ordered = costs[path_kind::ordered];
   const path_cost& staged = costs[path_kind::staged];
   const path_cost& cooperative = costs[path_kind::cooperative];
-  const double link_ns = near_link * costs.link.row_ns;
+  const double link_ns = link_slack * costs.link.row_ns;
   if (direct.row_ns <= link_ns) return {first, choice_reason::translated};
 
   const bool link_is_busy = ordered.row_ns <= link_ns;

@@ -85,7 +85,8 @@ def check(root):
                         complain(literal.start() + match.start(), word, "comment")
             for match in NAME.finditer(INCLUDE.sub(blank, NO_CODE.sub(blank, text))):
                 if match.group(0) not in kept:
-                    for part in set(match.group(0).split("_")) & advice.keys():
+                    name = some_phrase.sub("", match.group(0).replace("_", " ")) if some_phrase else match.group(0).replace("_", " ")
+                    for part in set(name.split()) & advice.keys():
                         complain(match.start(), part, "name")
     return complaints, number
 
@@ -93,7 +94,7 @@ def check(root):
 GOOD = {
     LIST: "# Words\nfolders memory top\nkeep array_note\nphrase in place\nplace  slot\nnote  record\nrest*  remainder\n",
     "include/ferry/memory/pool.hpp": '#include <ferry/memory/place.hpp>\n// The rest is locked in place, see array_note.\n'
-                                     'array_note first; int replace, placement; const char* text = "a place";\n',
+                                     'array_note first; bool is_read_in_place; int replace, placement; const char* text = "a place";\n',
     "src/rows/gather.cpp": "int place;\n",
     "src/ferry.cpp": "\n",
 }

@@ -99,13 +99,13 @@ template <class BatchSpace = void, class Table, class Policy, class Exec = Kokko
     throw invalid_argument(detail::joined("ferry::explain: the number of rows is ", n, ", must be >= 0"));
   const auto ref = table.ref();
   const auto known = detail::profile_holder<Exec>::get(exec);
-  const cache::statistics so_far = table.statistics();
+  const cache::statistics counted = table.statistics();
   detail::cached_facts facts;
   facts.cold = detail::facts_of<Exec, batch_space>(kind, ref, n, options.planned);
   facts.slots = static_cast<std::int64_t>(table.slots());
   facts.rows = ref.rows();
-  facts.known = so_far.hits + so_far.misses != 0;
-  facts.hit_rate = so_far.hit_rate();
+  facts.known = counted.hits + counted.misses != 0;
+  facts.hit_rate = counted.hit_rate();
   auto explanation = detail::explain_cached<Exec>(known->profile, facts);
   explanation.call = detail::joined(name(kind), " of ", n, " rows, cached table ", ref.describe(), " with ",
                                     facts.slots, " rows in device_space, batch in ", batch_space::name,

@@ -30,7 +30,7 @@ struct machine_identity {
 std::string to_text(const machine_profile& profile, const machine_identity& identity);
 
 /// $FERRY_PROFILE; null if it is unset or empty.
-const char* named_profile();
+const char* profile_variable();
 
 /// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt; empty if none is
 /// set.

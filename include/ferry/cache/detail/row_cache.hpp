@@ -69,7 +69,7 @@ struct clear_numbers {
 namespace ferry::detail {
 
 /// An array with a row per row of the table, and the memory for its cached rows. Slots have the row stride of
-/// the array, and lie a multiple of it apart from the array's rows: base + place * stride addresses both.
+/// the array, and lie a multiple of it apart from the array's rows: base + index * stride addresses both.
 struct cached_array {
   std::uintptr_t cold = 0;     ///< row 0 in host memory
   std::uintptr_t hot = 0;      ///< slot 0

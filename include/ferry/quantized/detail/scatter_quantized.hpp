@@ -29,8 +29,8 @@ namespace ferry::detail {
 
 /// The values in memory near the execution space, whose kernels read them twice.
 template <class Path, class Exec, class Value, class Space>
-auto near_values(launch_context<Exec>& call, const array_ref<Value, Space>& values) {
-  if constexpr (is_near<Exec, Space>) {
+auto local_values(launch_context<Exec>& call, const array_ref<Value, Space>& values) {
+  if constexpr (is_local<Exec, Space>) {
     require_direct_reach(call.verb(), call.exec(), values);
     call.reads_from(values);
     return values;
@@ -39,9 +39,9 @@ auto near_values(launch_context<Exec>& call, const array_ref<Value, Space>& valu
     using way = std::conditional_t<in_batch_order<Path>, path::direct, path::automatic>;
     if constexpr (in_batch_order<Path>) require_direct_reach(call.verb(), call.exec(), values);
     const auto flat = piece_of(values, 0, values.rows());
-    const auto near_batch = near_rows<plain>(call, values.rows(), values.width(), "values");
-    copy(call.exec(), flat, near_batch, way{}).drop();
-    return near_batch;
+    const auto local_batch = near_rows<plain>(call, values.rows(), values.width(), "values");
+    copy(call.exec(), flat, local_batch, way{}).drop();
+    return local_batch;
   }
 }
 
@@ -62,9 +62,9 @@ auto combined_values(launch_context<Exec>& call, const std::string& label, const
   at_heads->sorted_rows = nullptr;
   at_heads->run_begin = nullptr;
   at_heads->run_count = nullptr;
-  using near_job = replace_job<sum, near_space<Exec>>;
+  using local_job = replace_job<sum, near_space<Exec>>;
   update_rows<verb::scatter, chosen_policies<path::direct>, Duplicates>(
-      call.exec(), plain_rows(combined), near_job{combined}, row_plan(std::move(at_heads)), values)
+      call.exec(), plain_rows(combined), local_job{combined}, row_plan(std::move(at_heads)), values)
       .drop();
   return combined;
 }
@@ -116,7 +116,7 @@ void require_writable_parts(launch_context<Exec>& call, Table& table) {
 template <class Path, class Exec, class Table>
 inline constexpr bool encodes_in_place =
     Table::quantization::in_records &&
-    (in_batch_order<Path> || Path::chosen_at_run_time) && is_near<Exec, typename Table::memory_space>;
+    (in_batch_order<Path> || Path::chosen_at_run_time) && is_local<Exec, typename Table::memory_space>;
 
 /// Encodes values to the table's records, for the positions that `deciding` names.
 template <class Exec, class Table, class Value, class ValueSpace>
@@ -133,40 +133,40 @@ void encode_in_place(launch_context<Exec>& call, const std::string& label, Table
 }
 
 template <class Chosen, class Exec, class Table, class Named, class Value, class ValueSpace>
-ticket scatter_numbers(const Exec& exec, Table& table, const Named& named,
+ticket scatter_numbers(const Exec& exec, Table& table, const Named& batch,
                        const array_ref<Value, ValueSpace>& values) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::last>;
-  constexpr bool by_plan = is_plan<Named>;  // else the caller promised that no row is named twice
+  constexpr bool by_plan = is_plan<Named>;  // else the caller promised that no row comes twice
   const auto target = numbers_of(table);
   if constexpr (!by_plan && duplicates_policy::needs_plan) {
-    return scatter_numbers<Chosen>(exec, table, plan_rows_of<bounds_policy>(exec, named, target.rows()),
+    return scatter_numbers<Chosen>(exec, table, plan_rows_of<bounds_policy>(exec, batch, target.rows()),
                                    values);
   } else {
     launch_context<Exec> call(exec, "scatter");
     refuse_capture_of_staging<path_policy, typename Table::memory_space, ValueSpace>(call);
     const auto label = label_of("scatter", path_policy::name);
-    if constexpr (by_plan) call.use(named.storage());
+    if constexpr (by_plan) call.use(batch.storage());
     if (values.size() != 0) require_writable_parts<path_policy>(call, table);
     kernels::deciding_positions deciding{};
     if constexpr (by_plan) {
-      const plan_storage& store = *named.storage();
+      const plan_storage& store = *batch.storage();
       deciding = {store.inverse, store.segment_begin, store.order,
                   std::is_same_v<duplicates_policy, duplicates::last>};
       // Found here too, so that the ticket names the table's own extents.
       if constexpr (duplicates_policy::forbids)
-        deciding.repeats = report_repeats(call, label, named).findings;
+        deciding.repeats = report_repeats(call, label, batch).findings;
     }
     const auto write = [&](const auto& rows) {
       if constexpr (encodes_in_place<path_policy, Exec, Table>) {
         if constexpr (by_plan) {
-          const plan_storage& store = *named.storage();
+          const plan_storage& store = *batch.storage();
           deciding.table_rows = store.row_of;
           deciding.findings = store.checked ? store.report->findings : nullptr;
         } else {
           deciding.table_rows =
-              list_of_rows(call, rows_for_kernels<bounds_policy>(call, named, target.rows()), named.rows())
+              list_of_rows(call, rows_for_kernels<bounds_policy>(call, batch, target.rows()), batch.rows())
                   .rows;
           if constexpr (bounds_policy::reports) deciding.findings = call.report().findings;
         }
@@ -183,26 +183,26 @@ ticket scatter_numbers(const Exec& exec, Table& table, const Named& named,
         if constexpr (by_plan) {
           using which = std::conditional_t<duplicates_policy::combines, duplicates::first, duplicates_policy>;
           // Rows that are encoded lie at their positions, wherever the values do.
-          scatter_parts(named.storage()->values.rows == nullptr ? named : row_plan(named.storage()->base),
+          scatter_parts(batch.storage()->values.rows == nullptr ? batch : row_plan(batch.storage()->base),
                         which{});
         } else {
-          scatter_parts(rows_to_write<bounds_policy>(call, named, target.rows()), duplicates::assume_unique{},
+          scatter_parts(rows_to_write<bounds_policy>(call, batch, target.rows()), duplicates::assume_unique{},
                         bounds::skip{});
         }
       }
     };
     if (values.size() != 0) {
-      const auto near_batch = near_values<path_policy>(call, values);
+      const auto local_batch = local_values<path_policy>(call, values);
       if constexpr (by_plan && duplicates_policy::combines) {
-        write(combined_values<duplicates_policy>(call, label, named, near_batch));
+        write(combined_values<duplicates_policy>(call, label, batch, local_batch));
       } else {
-        if constexpr (by_plan) deciding.value_rows = named.storage()->values.rows;
-        write(near_batch);
+        if constexpr (by_plan) deciding.value_rows = batch.storage()->values.rows;
+        write(local_batch);
       }
     } else if constexpr (!by_plan) {
-      look_at_bounds<bounds_policy>(call, named, target.rows());
+      look_at_bounds<bounds_policy>(call, batch, target.rows());
     }
-    return call.finish(target, positions_of(named), has_signed_indices(named));
+    return call.finish(target, positions_of(batch), has_signed_indices(batch));
   }
 }
 
