@@ -2,12 +2,10 @@
 
 #include <ferry/error.hpp>
 
-#include <ferry/memory/budget.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/memory_charge.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/memory_report.hpp>
-#include <ferry/memory/trim.hpp>
+#include <ferry/memory/statistics.hpp>
 
 #include <algorithm>
 #include <condition_variable>
