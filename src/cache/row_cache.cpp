@@ -87,7 +87,8 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
 const cached_array* row_cache::find(const untyped_array& array) const {
   const auto first = reinterpret_cast<std::uintptr_t>(array.data);
   for (const cached_array& entry : arrays)
-    if ((first == entry.cold || (first > entry.cold && first - entry.cold < entry.part_bytes())) &&
+    if ((first == entry.cold ||
+         (first > entry.cold && first - entry.cold < static_cast<std::uintptr_t>(entry.row_bytes))) &&
         entry.accesses.lock() == array.shape.accesses)
       return &entry;
   return nullptr;

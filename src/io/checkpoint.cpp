@@ -62,7 +62,7 @@ class background_save final : public event {
   /// False in a child of the process that saves.
   [[nodiscard]] bool in_own_process() const noexcept { return process_.is_here(); }
 
-  /// The checkpoint object and the ticket hear of an error; the later of the two that leaves tells it, unless
+  /// The checkpoint object and the ticket hear of an error; the later of the two that leaves reports it, unless
   /// the ticket has thrown it.
   /// @{
   /// For the ticket, after wait(): the error that it throws.
@@ -71,7 +71,7 @@ class background_save final : public event {
     static_cast<void>(leave());
     return error_;
   }
-  /// The error that the caller has to tell; null for none. Each of the two calls it once, the checkpoint
+  /// The error that the caller has to report; null for none. Each of the two calls it once, the checkpoint
   /// object after wait().
   [[nodiscard]] std::exception_ptr leave() noexcept {
     const bool is_last = listeners_.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -90,7 +90,7 @@ class background_save final : public event {
     } catch (...) {
       error = std::current_exception();
     }
-    save_ = nullptr;  // releases the folder before anyone is told
+    save_ = nullptr;  // releases the folder before anyone is notified
     snapshot_ = nullptr;
     error_ = error;
     const std::lock_guard lock(guard_);

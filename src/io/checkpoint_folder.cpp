@@ -44,7 +44,7 @@ constexpr std::string_view data_magic = "ferrydat";
 constexpr std::uint64_t largest_number = std::uint64_t{1} << 62;
 
 constexpr std::string_view data_file = "data-", digests_file = "digests-", old_manifest = "manifest-",
-                           named_manifest = "named-", unfinished = ".part";
+                           name_prefix = "named-", unfinished = ".part";
 
 /// The number in the name of a data file, or of the manifest of an older generation; 0 for other names.
 std::uint64_t number_after(std::string_view prefix, const std::string& name) {
@@ -65,16 +65,16 @@ std::string why_no_name(std::string_view name) {
   return name.ends_with(unfinished) ? "does" : "";
 }
 
-bool is_named_manifest(const std::string& name) {
-  return name.starts_with(named_manifest) &&
-         why_no_name(std::string_view(name).substr(named_manifest.size())).empty();
+bool is_manifest_with_name(const std::string& name) {
+  return name.starts_with(name_prefix) &&
+         why_no_name(std::string_view(name).substr(name_prefix.size())).empty();
 }
 
 /// The temporary file of a manifest or of digests, of a save that was killed.
 bool is_unfinished(const std::string& name) {
   return name.size() > unfinished.size() && name.ends_with(unfinished) &&
-         (name.starts_with("manifest.") || name.starts_with(old_manifest) ||
-          name.starts_with(named_manifest) || name.starts_with(digests_file));
+         (name.starts_with("manifest.") || name.starts_with(old_manifest) || name.starts_with(name_prefix) ||
+          name.starts_with(digests_file));
 }
 
 /// The files of a folder; none if it does not exist. Throws if it can't be listed.
@@ -233,7 +233,7 @@ std::string manifest_path(const std::string& folder) { return folder + "/manifes
 std::string manifest_path(const std::string& folder, const checkpoint_choice& choice) {
   return folder + "/" +
          (choice.name.empty() ? std::string(old_manifest) + std::to_string(choice.generation)
-                              : std::string(named_manifest) + choice.name);
+                              : std::string(name_prefix) + choice.name);
 }
 
 std::string data_path(const std::string& folder, std::uint64_t number) {
@@ -292,7 +292,7 @@ folder_lock::~folder_lock() {
 std::optional<std::string> find_manifest(const std::string& folder, const checkpoint_choice& choice) {
   if (!choice.name.empty()) return bytes_of_manifest(manifest_path(folder, choice));
   auto newest = bytes_of_manifest(manifest_path(folder));
-  // A save gives a generation its number before another one takes its place, so one of the two is there.
+  // A save gives a generation its number before another one replaces it, so one of the two is there.
   if (choice.generation != 0 && (!newest || number_of_manifest(*newest) != choice.generation))
     return bytes_of_manifest(manifest_path(folder, choice));
   return newest;
@@ -336,8 +336,8 @@ std::vector<std::string> checkpoint_names_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& name : files_in(folder))
     if (std::string start;
-        is_named_manifest(name) && (!read_start(path_in(folder, name), start) || is_manifest(start)))
-      names.push_back(name.substr(named_manifest.size()));
+        is_manifest_with_name(name) && (!read_start(path_in(folder, name), start) || is_manifest(start)))
+      names.push_back(name.substr(name_prefix.size()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -405,7 +405,7 @@ void remove_leftovers(const std::string& folder, const manifest& current) noexce
     if (newest != current.number) needed.add_file(manifest_path(folder));
     for (const auto& name : names) {
       const std::string path = path_in(folder, name);
-      if (number_after(old_manifest, name) != 0 || is_named_manifest(name)) needed.add_file(path);
+      if (number_after(old_manifest, name) != 0 || is_manifest_with_name(name)) needed.add_file(path);
       if (const std::uint64_t number = number_after(digests_file, name);
           number != 0 && number != newest && has_magic(path, digests_magic))
         ::unlink(path.c_str());
@@ -427,7 +427,7 @@ std::uint64_t next_number(const std::string& folder, const manifest& current) {
   for (const auto& name : names_in(folder)) {
     last = std::max({last, number_after(data_file, name), number_after(old_manifest, name)});
     // The number of a save by ranks is that of its last rank, which may have no data file.
-    if (is_named_manifest(name)) last = std::max(last, number_of_file(path_in(folder, name)));
+    if (is_manifest_with_name(name)) last = std::max(last, number_of_file(path_in(folder, name)));
   }
   if (last >= largest_number)
     throw_io_error("checkpoint", folder, joined("its manifest has the number ", last));

@@ -198,7 +198,7 @@ class merged_pieces {
 namespace {
 
 /// The data files that a save of changes empties, by number. None while there is room for one file more, else
-/// those of which the checkpoint needs the fewest bytes, until half of most_data_files are left. So files of
+/// those of which the checkpoint needs the least bytes, until half of most_data_files are left. So files of
 /// one size are merged when many of them have gathered, and a byte is not moved with each save.
 std::vector<bool> files_to_empty(const manifest& content) {
   std::vector<bool> chosen(content.files.size(), false);

@@ -100,7 +100,7 @@ class body_reader {
   }
   template <std::integral Number>
   void value(Number& number) {
-    const std::string_view token = rest().substr(0, rest().find_first_not_of("-0123456789"));
+    const std::string_view token = remainder().substr(0, remainder().find_first_not_of("-0123456789"));
     number = 0;
     std::from_chars(token.data(), token.data() + token.size(), number);
     if (token != std::to_string(number))
@@ -109,7 +109,7 @@ class body_reader {
     offset_ += token.size();
   }
   void value(std::string& text) {
-    if (!rest().starts_with('[')) return string(text);
+    if (!remainder().starts_with('[')) return string(text);
     std::vector<std::uint8_t> bytes;
     literal("[");
     items(bytes, 2, [this](std::uint8_t& byte) { value(byte); });
@@ -128,7 +128,7 @@ class body_reader {
       literal("\"");
       if (!std::isfinite(std::bit_cast<double>(bits))) return;
     } else {
-      const std::string_view token = rest().substr(0, rest().find_first_not_of("+-.0123456789Ee"));
+      const std::string_view token = remainder().substr(0, remainder().find_first_not_of("+-.0123456789Ee"));
       const auto number = nlohmann::json::parse(token.begin(), token.end(), nullptr, false);
       if (number.is_number_float()) {
         bits = std::bit_cast<std::uint64_t>(number.get<double>());
@@ -146,32 +146,32 @@ class body_reader {
   /// Appends the items up to the end of the list, each of which has at least `least` bytes with its comma.
   template <class Item, class Visit>
   void items(std::vector<Item>& list, std::size_t least, const Visit& visit) {
-    if (rest().starts_with(']')) return;
+    if (remainder().starts_with(']')) return;
     list.reserve(items_from_here(least));
     do visit(list.emplace_back());
     while (take(","));
   }
   bool has_more(bool) { return take(","); }
   void end() const {
-    if (!rest().empty()) fail("the end");
+    if (!remainder().empty()) fail("the end");
   }
 
  private:
   [[noreturn]] void fail(const std::string& missing) const {
     refuse_manifest(path_, joined(missing, " is missing at byte ", offset_,
-                                  " of its body, before: ", rest().substr(0, 40)));
+                                  " of its body, before: ", remainder().substr(0, 40)));
   }
-  [[nodiscard]] std::string_view rest() const { return text_.substr(offset_); }
+  [[nodiscard]] std::string_view remainder() const { return text_.substr(offset_); }
   bool take(std::string_view words) {
-    const bool is_next = rest().starts_with(words);
+    const bool is_next = remainder().starts_with(words);
     offset_ += is_next ? words.size() : 0;
     return is_next;
   }
   void string(std::string& text) {
     std::size_t end = 1;
-    while (end < rest().size() && rest()[end] != '"') end += rest()[end] == '\\' ? 2 : 1;
-    const std::string_view token = rest().substr(0, end + 1);
-    const bool is_closed = token.starts_with('"') && end < rest().size();
+    while (end < remainder().size() && remainder()[end] != '"') end += remainder()[end] == '\\' ? 2 : 1;
+    const std::string_view token = remainder().substr(0, end + 1);
+    const bool is_closed = token.starts_with('"') && end < remainder().size();
     const bool is_plain = is_closed && std::all_of(token.begin(), token.end(), [](char letter) {
                             return letter != '\\' && static_cast<unsigned char>(letter) >= ' ';
                           });
@@ -395,14 +395,14 @@ void read_body(std::string_view bytes, const std::string& path, manifest& conten
 std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before) {
   constexpr std::size_t most_at_once = std::size_t{1} << 30;          // ISA-L counts bytes by an int
   auto* next = static_cast<unsigned char*>(const_cast<void*>(data));  // which it only reads
-  std::uint32_t rest = ~before;
+  std::uint32_t remainder = ~before;
   while (bytes != 0) {
     const std::size_t count = std::min(bytes, most_at_once);
-    rest = crc32_iscsi(next, static_cast<int>(count), rest);
+    remainder = crc32_iscsi(next, static_cast<int>(count), remainder);
     next += count;
     bytes -= count;
   }
-  return ~rest;
+  return ~remainder;
 }
 
 std::uint64_t manifest_array::bytes() const {

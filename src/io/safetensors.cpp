@@ -290,14 +290,15 @@ const detail::safetensors_entry& safetensors_file::entry_of(std::string_view nam
 }
 
 detail::stored_array safetensors_file::stored(const detail::safetensors_entry& entry) const {
-  if (entry.shape.size() > max_rank)
+  const auto refuse = [&](const auto&... problem) {
     throw invalid_argument(detail::joined("ferry::io::safetensors_file: ", path(), ": the tensor ",
-                                          detail::json_quoted(entry.name), " has rank ", entry.shape.size(),
-                                          ", above the largest, ", max_rank));
+                                          detail::json_quoted(entry.name), problem...));
+  };
+  if (entry.shape.size() > max_rank)
+    refuse(" has rank ", entry.shape.size(), ", above the largest, ", max_rank);
   if (!entry.has_known_type())
-    throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " +
-                           detail::json_quoted(entry.name) + " has elements of the type " +
-                           detail::json_quoted(entry.unknown_type.substr(0, 40)) + ", which is unknown");
+    refuse(" has elements of the type ", detail::json_quoted(entry.unknown_type.substr(0, 40)),
+           ", which is unknown");
   const auto& type = detail::safetensors_dtypes[entry.type];
   detail::stored_array array;
   array.name = detail::json_quoted(entry.name);
@@ -308,19 +309,9 @@ detail::stored_array safetensors_file::stored(const detail::safetensors_entry& e
   std::copy(entry.shape.begin(), entry.shape.end(), array.extents.begin());
   array.offset = header_.bytes + entry.begin;
   auto& width = array.extents[array.rank - 1];
-  if (width % type.elements() != 0)
-    throw invalid_argument(detail::joined("ferry::io::safetensors_file: ", path(), ": the tensor ",
-                                          array.name, " has rows of ", width,
-                                          " numbers of 4 bits, which are no pairs"));
+  if (width % type.elements() != 0) refuse(" has rows of ", width, " numbers of 4 bits, which are no pairs");
   width /= type.elements();
   return array;
-}
-
-void safetensors_file::refuse_rows(const detail::stored_array& whole, const std::string& begin,
-                                   const std::string& end) const {
-  throw out_of_range(detail::joined("ferry::io::safetensors_file: ", path(), ": the tensor ", whole.name,
-                                    " has ", whole.extents[0], " rows, and rows ", begin, " to ", end,
-                                    " do not lie inside of them"));
 }
 
 safetensors_file open_safetensors(const std::string& path) { return safetensors_file(path); }

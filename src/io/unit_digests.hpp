@@ -32,7 +32,7 @@ static_assert(XXH_VERSION_NUMBER >= 800,
 
 namespace ferry::detail {
 
-/// 128 bits that tell the bytes of units apart.
+/// 128 bits that differ if the bytes of units do.
 struct unit_digest {
   std::uint64_t low = 0;
   std::uint64_t high = 0;

@@ -84,7 +84,7 @@ namespace ferry::speedtorch {
 
 /// How a co_occurrence counts.
 struct co_occurrence_options {
-  std::int64_t window = 15;  ///< tokens to the left of a token that it meets
+  std::int64_t window = 15;  ///< tokens to the left of a token that it is paired with
   bool symmetric = true;     ///< counts each pair in both orders
   bool by_distance = true;   ///< adds 1 / distance for a pair, as GloVe does; else 1
 };

@@ -72,7 +72,7 @@ class data_gadget {
 ///
 /// The weight has one row for each *different* index of the batch, so an update of a row is never lost:
 /// SpeedTorch keeps a row for each position, and the last one written wins. positive_inputs() and
-/// negative_inputs() take the place of its variableTransformer.
+/// negative_inputs() replace its variableTransformer.
 ///
 ///   T       element type of the table
 ///   Space   memory space of the table: device_space, pinned_space, mapped_space or pageable_space

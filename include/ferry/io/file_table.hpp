@@ -34,7 +34,7 @@ class mapping {
   [[nodiscard]] const std::byte* data() const noexcept;
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  /// The pages are read at random places: the system reads no others with them.
+  /// The pages are read at random offsets: the system reads no others with them.
   void read_at_random() const noexcept;
   /// Starts to read bytes [begin, end) into memory. A hint.
   void read_ahead(std::size_t begin, std::size_t end) const noexcept;

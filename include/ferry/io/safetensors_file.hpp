@@ -4,6 +4,7 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/detail/file_elements.hpp>
@@ -131,11 +132,11 @@ class safetensors_file {
   [[nodiscard]] detail::stored_array rows_of(std::string_view name, Begin begin, End end) const {
     const auto whole = stored(entry_of(name));
     if (std::cmp_less(begin, 0) || std::cmp_less(end, begin) || std::cmp_greater(end, whole.extents[0]))
-      refuse_rows(whole, detail::joined(begin), detail::joined(end));
+      throw out_of_range(detail::joined("ferry::io::safetensors_file: ", path(), ": the tensor ", whole.name,
+                                        " has ", whole.extents[0], " rows, and rows ", begin, " to ", end,
+                                        " do not lie inside of them"));
     return whole.rows(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
   }
-  [[noreturn]] void refuse_rows(const detail::stored_array& whole, const std::string& begin,
-                                const std::string& end) const;
   template <class T, class Space, class Extents, bool Converts, class Exec>
   tensor<T, Space, Extents> load_stored(const Exec& exec, std::string_view name,
                                         const detail::stored_array& part) const {

@@ -165,7 +165,7 @@ class prefetcher {
   /// a prefetcher that was resumed, those before, too. Saved in a checkpoint and given back as first_batch,
   /// it lets a run go on with the batch that would have come next. Save it after the step of the batch. A run
   /// that was saved after the last batch of an epoch goes on with the first of the next one; next() does not
-  /// tell the end of the epoch again. For the thread that calls next().
+  /// report the end of the epoch again. For the thread that calls next().
   [[nodiscard]] std::int64_t position() const { return pipeline_->position(); }
   /// Batches of an epoch of this rank.
   [[nodiscard]] std::int64_t batches_per_epoch() const { return pipeline_->order().batches(); }

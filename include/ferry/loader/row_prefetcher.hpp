@@ -75,7 +75,7 @@ struct row_memory {
 
 /// The inside of a row_prefetcher. The rows of batch j are read in two parts. The early part begins while the
 /// steps of batches i to j - 1 have yet to come or run: it comes after all steps before i, and leaves out the
-/// rows that one of those steps will update, which their plans tell. The late part reads these rows on the
+/// rows that one of those steps will update, which their plans list. The late part reads these rows on the
 /// user's instance, after step j - 1. So every row is read after its last update and before its next one. The
 /// rows of a batch lie in a room, one of a fixed number.
 class row_pipeline : public closable {

@@ -47,21 +47,21 @@ template <class Exec, class Q, class Space, class ScaleSpace, class Indices, cla
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto numbers = detail::numbers_of(table);
-  const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("gather", numbers, named, detail::numbers_of(batch));
+  const auto& selection = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("gather", numbers, selection, detail::numbers_of(batch));
   detail::launch_context<Exec> call(exec, "gather");
-  if constexpr (detail::is_plan<Indices>) call.use(named.storage());
+  if constexpr (detail::is_plan<Indices>) call.use(selection.storage());
   detail::refuse_capture_of_staging<path_policy, Space, ScaleSpace, BatchSpace, BatchScaleSpace>(call);
   if (batch.size() != 0) {
-    const auto rows = detail::resolved_rows<bounds_policy>(call, named, numbers.rows());
+    const auto rows = detail::resolved_rows<bounds_policy>(call, selection, numbers.rows());
     gather(exec, table.codes(), rows, batch.codes(), path_policy{}, bounds::skip{}).drop();
     if constexpr (has_scales<Q>)
       gather(exec, table.scales(), rows, batch.scales(), path::automatic{}, bounds::skip{}).drop();
   } else if constexpr (!detail::is_plan<Indices>) {
-    detail::look_at_bounds<bounds_policy>(call, named, numbers.rows());
+    detail::look_at_bounds<bounds_policy>(call, selection, numbers.rows());
   }
   if constexpr (Q::has_tensor_scale) batch.set_scale(table.scale());
-  return call.finish(numbers, detail::positions_of(named), detail::has_signed_indices(named));
+  return call.finish(numbers, detail::positions_of(selection), detail::has_signed_indices(selection));
 }
 
 /// Refuses a batch of another quantization, and one of records. Does not compile.

@@ -40,7 +40,7 @@ void scatter_to_shard(const Exec& shard_exec, Table& table, int rank, const row_
   using policies_of_shard = chosen_policies<shard_policies<Chosen, Duplicates>>;
   auto&& shard = shard_of(table, rank);
   if constexpr (has_coded_rows<Table>) {
-    scatter_numbers_by_plan<policies_of_shard>(shard_exec, shard, plan, values).join();
+    scatter_numbers<policies_of_shard>(shard_exec, shard, plan, values).join();
   } else {
     using job = replace_job<typename Table::value_type, typename Table::memory_space>;
     const auto rows = make_ref(shard);

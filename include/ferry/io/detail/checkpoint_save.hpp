@@ -80,7 +80,7 @@ class checkpoint_save {
 
   /// Leaves only files in the manifest that it still needs, and the new one.
   void drop_unused_files();
-  /// After an error of the last step, which may come after the rename. Where nobody can tell, the file stays:
+  /// After an error of the last step, which may come after the rename. If nobody knows, the file stays:
   /// the next save removes it if no manifest names it.
   void remove_unless_current();
 

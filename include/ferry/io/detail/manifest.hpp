@@ -13,13 +13,13 @@ namespace ferry::detail {
 
 /// The one of the list that has this name, null for none.
 template <class T>
-const T* find_named(const std::vector<T>& list, std::string_view name) {
+const T* find_item(const std::vector<T>& list, std::string_view name) {
   for (const auto& item : list)
     if (item.name == name) return &item;
   return nullptr;
 }
 
-/// A named fact about an entry: text, or numbers of one type.
+/// A fact about an entry: text, or numbers of one type.
 struct manifest_fact {
   /// The numbers are bit patterns of 8 bytes: of a double, a signed or an unsigned integer.
   enum kind_of : std::uint8_t { text = 1, real = 2, whole = 3, natural = 4 };
@@ -79,8 +79,8 @@ struct manifest_entry {
   std::vector<manifest_fact> facts;
   std::vector<manifest_array> arrays;
 
-  [[nodiscard]] const manifest_fact* fact(std::string_view key) const { return find_named(facts, key); }
-  [[nodiscard]] const manifest_array* array(std::string_view key) const { return find_named(arrays, key); }
+  [[nodiscard]] const manifest_fact* fact(std::string_view key) const { return find_item(facts, key); }
+  [[nodiscard]] const manifest_array* array(std::string_view key) const { return find_item(arrays, key); }
 };
 
 /// A data file: its number, which is part of its name, and its size.
@@ -96,7 +96,7 @@ struct manifest {
   std::vector<manifest_file> files;
   std::vector<manifest_entry> entries;
 
-  [[nodiscard]] const manifest_entry* entry(std::string_view key) const { return find_named(entries, key); }
+  [[nodiscard]] const manifest_entry* entry(std::string_view key) const { return find_item(entries, key); }
 };
 
 static_assert(std::endian::native == std::endian::little,
@@ -119,7 +119,7 @@ std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before =
 std::string encode(const manifest& content);
 
 /// Reads a manifest strictly: whatever the bytes are, it throws io_error, which names the path, or returns a
-/// manifest whose pieces lie within the named sizes of the data files. It never takes more memory than a
+/// manifest whose pieces lie within the sizes of the data files. It never takes more memory than a
 /// small multiple of the bytes that it was given.
 manifest decode(std::string_view bytes, const std::string& path);
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-/// The options of rules and transforms as named numbers.
+/// The options of rules and transforms as numbers with names.
 namespace ferry::detail {
 
 /// A number as the 8 bytes that a fact keeps.
@@ -40,7 +40,7 @@ constexpr manifest_fact::kind_of kind_of_number() {
                                      : manifest_fact::natural;
 }
 
-/// The options as facts named "<prefix><option>".
+/// The options as facts with names "<prefix><option>".
 template <class Rule>
 std::vector<manifest_fact> options_of(const Rule& rule, const std::string& prefix, std::string_view names) {
   std::vector<manifest_fact> facts;
@@ -97,9 +97,9 @@ template <class Optimizer>
 std::vector<manifest_fact> optimizer_facts(const Optimizer& optimizer) {
   std::vector<manifest_fact> facts;
   visit_optimizer(optimizer, [&](const auto& part, const std::string& prefix, const std::string& name) {
-    manifest_fact& named = facts.emplace_back();
-    named.name = name;
-    named.words = part.name;
+    manifest_fact& fact = facts.emplace_back();
+    fact.name = name;
+    fact.words = part.name;
     for (auto& option : options_of(part, prefix, option_names(part.name))) facts.push_back(std::move(option));
   });
   return facts;
@@ -157,9 +157,9 @@ std::string read_history(const std::vector<std::uint64_t>& numbers, const Rule& 
   std::size_t options = 0;
   for (const auto& option : options_of(like, "", "")) options += option.numbers.size();
   if (numbers.size() < 2) return "its history is too short";
-  const std::uint64_t spans = numbers[0], rates = numbers[1], rest = numbers.size() - 2;
-  if (spans > rest || rates > rest || rest != spans * (1 + options) + rates * 3)
-    return joined("its history of ", rest, " numbers can't hold ", spans, " spans and ", rates, " rates");
+  const std::uint64_t spans = numbers[0], rates = numbers[1], length = numbers.size() - 2;
+  if (spans > length || rates > length || length != spans * (1 + options) + rates * 3)
+    return joined("its history of ", length, " numbers can't hold ", spans, " spans and ", rates, " rates");
   constexpr bool has_rate = optim::coefficient_history<Rule>::has_rate;
   if (has_rate ? (spans == 0) != (rates == 0) : rates != 0) return "its history has spans without rates";
   std::size_t position = 2;

@@ -144,7 +144,7 @@ std::unique_ptr<checkpoint_entry> make_random_entry(const std::string& name, con
                                                     bool is_const, std::function<void(std::ostream&)> write,
                                                     std::function<std::function<void()>(std::istream&)> read);
 
-/// The bytes of a struct. Those between its members are zero if the compiler can tell where they are, so that
+/// The bytes of a struct. Those between its members are zero if the compiler knows where they are, so that
 /// equal structs have equal bytes.
 template <class Struct>
 void read_struct(const void* object, std::byte* value) {
