@@ -41,7 +41,7 @@ tensor<T, Space> filled(const std::string& label, device placement, std::span<co
 }
 
 template <class StateType>
-StateType initial_value(std::string_view rule, const field_facts& field) {
+StateType initial_value(std::string_view rule, const row_field& field) {
   const auto value = static_cast<StateType>(field.initial);
   const auto stored = convert<double>(value);
   const bool holds = ferry::detail::is_finite(stored) == ferry::detail::is_finite(field.initial) &&
@@ -69,9 +69,9 @@ FERRY_FILLS_IN(pageable_space)
 #undef FERRY_FILLS_IN
 #undef FERRY_FILL_OF
 
-template float initial_value<float>(std::string_view, const field_facts&);
-template double initial_value<double>(std::string_view, const field_facts&);
-template half_t initial_value<half_t>(std::string_view, const field_facts&);
-template bhalf_t initial_value<bhalf_t>(std::string_view, const field_facts&);
+template float initial_value<float>(std::string_view, const row_field&);
+template double initial_value<double>(std::string_view, const row_field&);
+template half_t initial_value<half_t>(std::string_view, const row_field&);
+template bhalf_t initial_value<bhalf_t>(std::string_view, const row_field&);
 
 }  // namespace ferry::optim::detail

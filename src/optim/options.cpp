@@ -137,9 +137,9 @@ double checked_count(std::string_view schedule, double step) {
 double checked_count(std::string_view schedule, schedule_step step) {
   return checked_count(schedule, static_cast<double>(step.count));
 }
-/// From lr to eta_min and back while `turn` goes from 0 to 2 pi.
-double on_cosine(double lr, double eta_min, double turn) {
-  return eta_min + (lr - eta_min) * (1.0 + std::cos(turn)) / 2.0;
+/// From lr to eta_min and back while `angle` goes from 0 to 2 pi.
+double on_cosine(double lr, double eta_min, double angle) {
+  return eta_min + (lr - eta_min) * (1.0 + std::cos(angle)) / 2.0;
 }
 constexpr double pi = 3.14159265358979323846;
 

@@ -49,29 +49,22 @@ void step_counts::require_steps(std::int64_t count) const {
 
 namespace {
 
-void take_back(void* owner) { --static_cast<step_counts*>(owner)->steps; }
-void skip_step(void* owner, bool counted) {
-  auto& counts = *static_cast<step_counts*>(owner);
-  if (counted) --counts.steps;
-  ++counts.skipped;
-}
-
 using count_list = std::vector<std::shared_ptr<step_counts>>;
 
-void take_back_all(void* owner) {
-  for (const auto& counts : *static_cast<count_list*>(owner)) take_back(counts.get());
+void take_back(void* owner) {
+  for (const auto& counts : *static_cast<count_list*>(owner)) --counts->steps;
 }
-void skip_all(void* owner, bool counted) {
-  for (const auto& counts : *static_cast<count_list*>(owner)) skip_step(counts.get(), counted);
+void skip_step(void* owner, bool counted) {
+  for (const auto& counts : *static_cast<count_list*>(owner)) {
+    if (counted) --counts->steps;
+    ++counts->skipped;
+  }
 }
 
 }  // namespace
 
-ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips) {
-  return {std::move(counts), &take_back, skips ? &skip_step : nullptr};
-}
 ferry::detail::rollback rollback_of(std::vector<std::shared_ptr<step_counts>> counts, bool skips) {
-  return {std::make_shared<count_list>(std::move(counts)), &take_back_all, skips ? &skip_all : nullptr};
+  return {std::make_shared<count_list>(std::move(counts)), &take_back, skips ? &skip_step : nullptr};
 }
 
 void refuse_moved_contents(const char* owner) {
@@ -99,13 +92,6 @@ void coefficient_table::truncate(std::int64_t count) {
   if (on_device_ == nullptr) return;
   const std::lock_guard lock(on_device_->guard);
   on_device_->sent = std::min(on_device_->sent, static_cast<std::size_t>(count) * entry_bytes_);
-}
-
-std::shared_ptr<void> coefficient_table::clear() {
-  entries_ = nullptr;
-  capacity_ = 0;
-  size_ = 0;
-  return std::exchange(on_device_, nullptr);
 }
 
 table_view coefficient_table::view(std::int64_t first, std::int64_t count) {
@@ -138,18 +124,18 @@ void require_made_for(const char* verb, const untyped_array& field, const untype
                                   table.note().describe()));
 }
 
-void require_names(const char* verb, const optim::detail::field_names& needed,
+void require_names(const char* verb, const optim::detail::field_list& needed,
                    std::span<const std::string_view> names, std::string_view rule, const array_label& table) {
   const auto unfit = [&](const std::string& need, const std::string& present) {
     throw invalid_argument(joined("ferry::", verb, ": the options of ", rule, " need ", need,
                                   ", but the state of '", table.view(), "' has ", present,
                                   "; make it with the same options"));
   };
-  if (static_cast<std::size_t>(needed.count) != names.size())
-    unfit(joined(needed.count, " state fields"), joined(names.size()));
+  if (static_cast<std::size_t>(needed.fields) != names.size())
+    unfit(joined(needed.fields, " state fields"), joined(names.size()));
   for (std::size_t f = 0; f < names.size(); ++f)
-    if (needed.name[f] != names[f])
-      unfit(joined("'", needed.name[f], "'"), joined("'", names[f], "' in its place"));
+    if (needed.facts[f].name != names[f])
+      unfit(joined("'", needed.facts[f].name, "'"), joined("'", names[f], "' in its place"));
 }
 
 template <ExecutionSpace Exec>

@@ -26,9 +26,9 @@ namespace ferry::detail {
 /// The gradients are rows of bags, and the plan says which row is whose.
 struct rows_of_bags {
   static constexpr const char* verb = "step_bags";
-  template <class Exec, class Chosen, class Named>
-  static void require(const auto& table, const Named& named, const auto&) {
-    require_plan<Exec, Chosen>(verb, named, table);
+  template <class Exec, class Chosen, class Batch>
+  static void require(const auto& table, const Batch& batch, const auto&) {
+    require_plan<Exec, Chosen>(verb, batch, table);
   }
 };
 
@@ -59,10 +59,10 @@ ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& sta
     using sum = sum_of_positions<pooling, Extra>;
     using with_sum = chosen_policies<typename chosen::list, sum>;
     using compute = step_type<typename step_access<Table&>::value_type, typename State::value_type, Value>;
-    const auto& named = rows_named_by(indices);
-    access.require_foreign(verb, named, offsets, grads, extra, weight_grads);
+    const auto& batch = rows_named_by(indices);
+    access.require_foreign(verb, batch, offsets, grads, extra, weight_grads);
     const auto bags = bags_named_by(offsets);
-    const std::int64_t positions = positions_of(named);
+    const std::int64_t positions = positions_of(batch);
     require_bags(verb, bags, positions, grads);
     require_a_bag(verb, positions, grads);
     require_shapes(verb, access.table(), grads.rows(), grads);
@@ -75,11 +75,11 @@ ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& sta
       return step_rows<with_sum, rows_of_bags>(exec, rule, access, state, rows_named_by(shares.plan),
                                                shares.gradients);
     };
-    require_bag_indices<Exec, chosen>(verb, named, access.table());
-    if constexpr (is_plan<std::remove_cvref_t<decltype(named)>>)
-      return step_by(named);
+    require_bag_indices<Exec, chosen>(verb, batch, access.table());
+    if constexpr (is_plan<std::remove_cvref_t<decltype(batch)>>)
+      return step_by(batch);
     else
-      return step_by(plan_rows_of<bounds_policy>(exec, named, access.table().rows()));
+      return step_by(plan_rows_of<bounds_policy>(exec, batch, access.table().rows()));
   }
 }
 

@@ -127,7 +127,7 @@ inline constexpr std::int64_t steps_between_questions = 16;
 
 /// An update that says when steps without a gradient no longer change a weight.
 template <class Update, class Compute, int Room>
-concept Rests = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
+concept Settles = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
   update.at_rest(weight, state);
   update.decay_state(state, std::int64_t{});
 };
@@ -145,7 +145,7 @@ template <int Fields, class Schedule, class Transforms, class Compute, class Til
 struct missed_steps {
   using update = typename Schedule::update;
   using tile_type = row_tile<Compute, Tile, Fields>;
-  static constexpr bool rests = Rests<update, Compute, tile_type::room>;
+  static constexpr bool settles = Settles<update, Compute, tile_type::room>;
   static constexpr bool decays = Decays<update, Compute, tile_type::room> && !Transforms::changes;
 
   static constexpr int lanes = lanes_in_tile<Tile, update, Compute>();
@@ -159,7 +159,7 @@ struct missed_steps {
 
   /// All of them.
   KOKKOS_FORCEINLINE_FUNCTION void apply(tile_type& tile) const {
-    if constexpr (!rests && !decays) {
+    if constexpr (!settles && !decays) {
       run(tile, 0, missed);
     } else {
       std::int64_t j = schedule.before_questions(row_step);
@@ -257,7 +257,7 @@ struct missed_steps {
     auto element = tile.state(e);
     std::int64_t steps = 0;
     is_decaying = false;
-    if constexpr (rests)
+    if constexpr (settles)
       if (options.at_rest(tile.weight[e], element.field)) steps = missed - j;
     if constexpr (decays)
       if (steps == 0) {

@@ -67,12 +67,13 @@ void launch_find_nonfinite(const Exec& exec, const std::string& label, const arr
   const auto size = static_cast<std::int64_t>(values.size());
   if (size == 0) return;
   const bool dense = values.row_stride() == values.width() || values.rows() == 1;
-  if (dense && size % elements == 0 && reinterpret_cast<std::uintptr_t>(values.data) % 16 == 0)
-    look(std::integral_constant<int, elements>{}, size);
-  else if (in_packets<elements>(values))
-    look(std::integral_constant<int, elements>{}, values.width());
+  const bool packs = dense ? size % elements == 0 && reinterpret_cast<std::uintptr_t>(values.data) % 16 == 0
+                           : in_packets<elements>(values);
+  const std::int64_t width = dense ? size : values.width();
+  if (packs)
+    look(std::integral_constant<int, elements>{}, width);
   else
-    look(std::integral_constant<int, 1>{}, values.width());
+    look(std::integral_constant<int, 1>{}, width);
 }
 
 /// Why a graph can't repeat the verb, see launch_context::refuse_capture.
