@@ -14,6 +14,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ferry::optim {
 
@@ -68,9 +69,9 @@ void require_options_in_float(std::string_view rule, std::span<const option_rang
   }
 }
 
-void require_in_float(std::string_view rule, std::initializer_list<option_value> options) {
-  for (const auto& option : options)
-    require_options_in_float(rule, std::array{option_range{option.name, option.value, true, ""}});
+void require_in_float(std::string_view rule, std::initializer_list<std::pair<const char*, double>> options) {
+  for (const auto& [name, value] : options)
+    require_options_in_float(rule, std::array{option_range{name, value, true, ""}});
 }
 
 loss_scale::loss_scale(const loss_scale_options& options) : options_(options), scale_(options.init_scale) {

@@ -84,7 +84,7 @@ ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& sta
 }
 
 /// Checks the types of step_bags.
-template <class Exec, class Rule, class Table, class StateRule, class Indices, class Offsets, class Grads,
+template <class Exec, class Rule, class Table, class State, class Indices, class Offsets, class Grads,
           class Bag>
 consteval void require_bag_step() {
   using chosen = typename Bag::chosen;
@@ -93,7 +93,7 @@ consteval void require_bag_step() {
       has_trained_bags<std::remove_reference_t<Table>&>,
       "ferry: of quantized tables step_bags trains a rowwise_int8_tensor; for another one gather the gradient of its bag for each position, and call step.");
   if constexpr (has_trained_bags<std::remove_reference_t<Table>&>) {
-    require_step_rule<Rule, StateRule>();
+    require_step_rule<Rule, typename State::rule_type>();
     require_row_verb<Exec, typename access::checked, Indices, Grads, chosen, true, true>();
     require_offsets<Exec, Offsets>();
     static_assert(
@@ -150,17 +150,16 @@ namespace ferry {
 /// for bad offsets too, unless bounds are unchecked; table and state are then unchanged. The indices are
 /// sorted; to use a row_plan saves that. A graph can't capture this verb. The call uses scratch memory: 16
 /// bytes per position, 8 more with weights, and one row per bag for pooling::mean and pooling::max.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Offsets, class Grads, class... Policies>
-  requires(
-      detail::takes_bags<Table>&& detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
-                                               optim::state<StateRule, StateType, StateSpace>&,
-                                               const Indices&, const Offsets&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Offsets,
+          class Grads, class... Policies>
+  requires(detail::takes_bags<Table>&&
+               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table, State&,
+                            const Indices&, const Offsets&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
+    const Offsets& offsets, const Grads& pooled_grads, Policies...) {
   using bag = detail::bag_policies<Policies...>;
-  detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
+  detail::require_bag_step<Exec, Rule, Table, State, Indices, Offsets, Grads, bag>();
   return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    detail::no_array{}, detail::no_array{});
 }
@@ -169,18 +168,16 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 ///
 ///   extra     under pooling::sum and pooling::mean the weights of the positions, by which the shares are
 ///             multiplied. Under pooling::max the positions of the maxima, as gather_bags wrote them.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Offsets, class Grads, class Extra, class... Policies>
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Offsets,
+          class Grads, class Extra, class... Policies>
   requires(detail::takes_bags<Table>&& detail::AnArray<Extra>&&
-               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
-                            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
-                            const Grads&, const Extra&, Policies...>)
+               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table, State&,
+                            const Indices&, const Offsets&, const Grads&, const Extra&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Extra& extra,
-    Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
+    const Offsets& offsets, const Grads& pooled_grads, const Extra& extra, Policies...) {
   using bag = detail::bag_policies<Policies...>;
-  detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
+  detail::require_bag_step<Exec, Rule, Table, State, Indices, Offsets, Grads, bag>();
   detail::require_step_extra<Exec, typename bag::pooling, Extra>();
   return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    make_ref(extra), detail::no_array{});
@@ -196,18 +193,17 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 ///
 /// The sums have the order of additions that ferry::step uses for sums over a row. Table and weight_grads
 /// must be in memory that kernels of `exec` reach.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Offsets, class Grads, class Weights, class WeightGrads, class... Policies>
-  requires(detail::takes_bags<Table>&& detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&&
-               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
-                            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
-                            const Grads&, const Weights&, WeightGrads, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Offsets,
+          class Grads, class Weights, class WeightGrads, class... Policies>
+  requires(detail::takes_bags<Table>&& detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&& detail::Fits<
+           detail::step_bags_arguments, const Exec&, const Rule&, Table, State&, const Indices&,
+           const Offsets&, const Grads&, const Weights&, WeightGrads, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Weights& weights,
-    WeightGrads&& weight_grads, Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
+    const Offsets& offsets, const Grads& pooled_grads, const Weights& weights, WeightGrads&& weight_grads,
+    Policies...) {
   using bag = detail::bag_policies<Policies...>;
-  detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
+  detail::require_bag_step<Exec, Rule, Table, State, Indices, Offsets, Grads, bag>();
   detail::require_step_extra<Exec, typename bag::pooling, Weights>();
   detail::require_weight_gradients<Exec, typename bag::pooling, WeightGrads>();
   return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),

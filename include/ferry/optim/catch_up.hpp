@@ -220,14 +220,11 @@ namespace ferry {
 /// loses changes below half a unit roundoff of half_t and bhalf_t. The work is enqueued on `exec`;
 /// if `exec` can't reach the memory, the host does it before the call returns. Throws invalid_argument for
 /// arguments that do not fit.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class... Policies>
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class... Policies>
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
-           detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Table,
-                        optim::state<StateRule, StateType, StateSpace>&, Policies...>)
+           detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Table, State&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, Policies...) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Table>();
   detail::require_output<Table>();
@@ -235,13 +232,11 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, make_ref(table), state);
 }
 /// catch_up for records, which hold weights and state of a row in one record.
-template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
-          class... Policies>
-  requires(detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, Policies...>)
+template <class Exec, class Rule, class Records, class... Policies>
+  requires(detail::is_records<Records> && !detail::is_table_object<Records> &&
+           detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Records&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
-    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
-    Policies...) {
+    const Exec& exec, const Rule& rule, Records& records, Policies...) {
   detail::require_execution_space<Exec>();
   return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, records.table(), records);
 }
@@ -260,25 +255,24 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
 ///
 /// Table and state stay unchanged: a row's next step applies the missed steps for good. Ordering, lifetimes
 /// and errors are those of gather for any table.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Out, class... Policies>
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Out,
+          class... Policies>
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
-           detail::Fits<detail::gather_arguments, const Exec&, const Rule&, const Table&,
-                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, Out, Policies...>)
+           detail::Fits<detail::gather_arguments, const Exec&, const Rule&, const Table&, State&,
+                        const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Rule& rule, const Table& table,
-    optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out,
+    const Exec& exec, const Rule& rule, const Table& table, State& state, const Indices& indices, Out&& out,
     Policies... policies) {
   return detail::gather_current_rows(exec, rule, table, state, indices, out, policies...);
 }
 /// gather for records, which hold weights and state of a row in one record.
-template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
-          class Indices, class Out, class... Policies>
-  requires(detail::Fits<detail::gather_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, Out, Policies...>)
+template <class Exec, class Rule, class Records, class Indices, class Out, class... Policies>
+  requires(detail::is_records<Records> && !detail::is_table_object<Records> &&
+           detail::Fits<detail::gather_arguments, const Exec&, const Rule&, Records&, const Indices&, Out,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
-    const Indices& indices, Out&& out, Policies... policies) {
+    const Exec& exec, const Rule& rule, Records& records, const Indices& indices, Out&& out,
+    Policies... policies) {
   return detail::gather_current_rows(exec, rule, records.table(), records, indices, out, policies...);
 }
 

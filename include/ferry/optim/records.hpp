@@ -4,14 +4,12 @@
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/error.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/make_state.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -119,8 +117,7 @@ class records : public step_counted<Rule, Space> {
 ///
 ///   rule       an optimizer rule or optim::chain
 ///   label      name of the table in messages and statistics
-///   StepCount  step_count::per_row and catch_up make the counters of the rows here; by default the first
-///              step that needs them makes them
+///   StepCount  as in make_state
 ///
 /// Blocks until the values are set. Throws invalid_argument for options outside of their range and for
 /// extents that are negative or overflow; bad_alloc and budget_exceeded if the memory is not available.

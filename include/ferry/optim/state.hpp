@@ -113,5 +113,18 @@ class state : public step_counted<Rule, Space> {
 
 }  // namespace ferry::optim
 
+namespace ferry::detail {
+
 template <class Rule, class T, class Space>
-inline constexpr bool ferry::detail::is_state<ferry::optim::state<Rule, T, Space>> = true;
+inline constexpr bool is_state<optim::state<Rule, T, Space>> = true;
+
+template <class T>
+inline constexpr bool is_state_of_table = false;
+template <class Rule, class T, class Space>
+inline constexpr bool is_state_of_table<optim::state<Rule, T, Space>> = true;
+
+/// The state of a table that is not sharded.
+template <class T>
+concept StateOfTable = is_state_of_table<T>;
+
+}  // namespace ferry::detail

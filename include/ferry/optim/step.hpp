@@ -128,14 +128,14 @@ ticket step_on(const Exec& exec, const Rule& rule, Table& table, State& state, c
 /// before the next one. Throws invalid_argument for shapes or options that do not fit. ticket::wait() throws
 /// out_of_range under bounds::check and invalid_argument under duplicates::reject and nonfinite::reject;
 /// table and state are then unchanged.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Grads, class... Policies>
-  requires(detail::HasStepRows<Table>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
-                                                     Table, optim::state<StateRule, StateType, StateSpace>&,
-                                                     const Indices&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Grads,
+          class... Policies>
+  requires(
+      detail::HasStepRows<Table>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
+                                                Table, State&, const Indices&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Grads& grads, Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
+    const Grads& grads, Policies...) {
   return detail::step_on<detail::step_access<Table>, detail::chosen_policies<Policies...>>(
       exec, rule, table, state, indices, grads);
 }
@@ -163,14 +163,11 @@ template <class Exec, class Rule, class Records, class Indices, class Grads, cla
 ///
 /// Bits, counting, ordering and errors are those of step with the indices 0, 1, 2, ... A table may have steps
 /// of both kinds. Throws invalid_argument unless the extents are those of the table.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Grads, class... Policies>
-  requires(detail::HasStepRows<Table>&&
-               detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, Table,
-                            optim::state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Grads, class... Policies>
+  requires(detail::HasStepRows<Table>&& detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
+                                                     Table, State&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Grads& grads, Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Grads& grads, Policies...) {
   using access = detail::step_access<Table>;
   detail::require_dense_step<Exec, typename access::checked, Grads, Policies...>();
   return detail::step_on<access, detail::dense_step_policies<Policies...>>(exec, rule, table, state,

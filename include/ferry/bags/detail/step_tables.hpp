@@ -31,12 +31,6 @@
 /// tables, then one launch on all of them.
 namespace ferry::detail {
 
-/// True if T is the state of a table that is not sharded.
-template <class T>
-inline constexpr bool is_state_of_table = false;
-template <class Rule, class T, class Space>
-inline constexpr bool is_state_of_table<optim::state<Rule, T, Space>> = true;
-
 /// Checks the types of step_bags on several tables, except the kind of their states. T: the elements of
 /// the tables, const if they may not be written.
 template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,

@@ -8,7 +8,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 namespace ferry::kernels {
@@ -173,24 +172,17 @@ struct missed_steps {
         for (int e = 0; e < live<Tile>(count); ++e)
           if (end[e] > j) moved.set_ones(e);
         run(moved, j, j + 1);
-        bool all_move = true;
-        for (int e = 0; e < live<Tile>(count); ++e)
-          all_move = all_move && end[e] <= j && moves(j, tile.weight[e], moved.weight[e]);
-        std::int64_t next = all_move ? j : missed;
-        if (!all_move)
-          for (int e = 0; e < live<Tile>(count); ++e) {
-            if (end[e] <= j && !moves(j, tile.weight[e], moved.weight[e]))
-              end[e] = j + dormant_steps(j, tile, e, is_decaying[e]);
-            if (end[e] < next) next = end[e];
-          }
+        std::int64_t next = missed;
+        for (int e = 0; e < live<Tile>(count); ++e) {
+          if (end[e] <= j && !moves(j, tile.weight[e], moved.weight[e]))
+            end[e] = j + dormant_steps(j, tile, e, is_decaying[e]);
+          if (end[e] < next) next = end[e];
+        }
         if (next <= j) {
           next = missed - j < steps_between_questions ? missed : j + steps_between_questions;
           run(moved, j + 1, next);
-          if (all_move)
-            tile = moved;
-          else
-            for (int e = 0; e < live<Tile>(count); ++e)
-              if (end[e] <= j) tile.set_element(e, moved);
+          for (int e = 0; e < live<Tile>(count); ++e)
+            if (end[e] <= j) tile.set_element(e, moved);
         }
         if constexpr (decays) {
           bool any = false;

@@ -3,7 +3,6 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/detail/square_sums.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/row_plan.hpp>

@@ -12,11 +12,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 #include <type_traits>
 
-/// Functions of updates besides arithmetic, for one number and for several at once, see detail::lanes_of.
+/// The parts of the library's rules. Functions of updates besides arithmetic serve one number, or several
+/// at once, see detail::lanes_of.
 namespace ferry::optim {
 
 template <class Number>
@@ -175,11 +175,6 @@ KOKKOS_FUNCTION std::int64_t decay_phase(const moment_term<Compute>& term, const
   while (steps > 0 && !(wide * decay_over(shrink, steps) >= least_weight)) steps /= 2;
   return steps;
 }
-
-}  // namespace ferry::optim
-
-/// The parts of the library's rules, whose headers include this one.
-namespace ferry::optim {
 
 /// An update with these coefficients in the order of its members: numbers are narrowed to Compute.
 template <template <class> class Update, class Compute, class... Coefficients>

@@ -4,7 +4,6 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
-#include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
@@ -24,7 +23,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace ferry::kernels {
 
@@ -80,13 +78,8 @@ void launch_find_nonfinite(const Exec& exec, const std::string& label, const arr
 inline constexpr std::string_view counts_each_step =
     "but rows that count their steps need another update each time; use step_count::global";
 
-[[noreturn]] void refuse_counting_capture(const char* verb);
-
 /// launch_context::refuse_capture with that reason, if there is no launch context yet.
-template <class Exec>
-void refuse_counting_capture(const Exec& exec, const char* verb) {
-  if (execution_backend<Exec>::capturing(exec)) refuse_counting_capture(verb);
-}
+[[noreturn]] void refuse_counting_capture(const char* verb);
 
 /// The device's memory of the table, after all of the view's entries have been uploaded or their upload is
 /// enqueued. Other threads may read and upload at the same time, so the end of the copy is recorded under the

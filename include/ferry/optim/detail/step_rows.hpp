@@ -17,6 +17,7 @@
 #include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <array>
 #include <cstddef>
@@ -163,7 +164,7 @@ class step_call {
   template <class Exec>
   void take_counters([[maybe_unused]] const Exec& exec) {
     if constexpr (step_count::counts_rows) {
-      refuse_counting_capture(exec, verb_);
+      if (execution_backend<Exec>::capturing(exec)) refuse_counting_capture(verb_);
       clock_->require_countable(verb_, step_count::name, table_.label);
       if (is_first()) counters_ = optim::detail::row_counters(*clock_, table_, memory_home(exec));
       arrays_.row_steps = make_ref(is_first() ? counters_ : clock_->row_steps);

@@ -10,7 +10,6 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
-#include <string>
 #include <tuple>
 #include <type_traits>
 
