@@ -37,14 +37,9 @@ struct record_rows : plain_rows<typename decltype(std::declval<Records&>().table
 
 /// The addresser and the state of a table of records, a cached one too.
 template <class Records>
-consteval auto records_access_for() {
-  if constexpr (is_table_object<Records>)
-    return std::type_identity<table_access<Records>>{};
-  else
-    return std::type_identity<record_rows<Records>>{};
-}
-template <class Records>
-using records_access = typename decltype(records_access_for<Records>())::type;
+using records_access =
+    typename std::conditional_t<is_table_object<Records>, std::type_identity<step_access<Records>>,
+                                std::type_identity<record_rows<Records>>>::type;
 template <class Records>
 decltype(auto) state_in(Records& records) {
   if constexpr (is_table_object<Records>)
@@ -69,6 +64,33 @@ consteval void require_dense_step() {
   static_assert(!asked::template names<duplicates_category>,
                 "ferry: a step of all rows names each row once, so it takes no duplicates policy.");
   require_row_verb<Exec, Table, row_plan, Grads, asked, true, true>();
+}
+
+/// The step of all verbs above: on the rows of the batch, or on all rows if `indices` is every_row.
+template <class Access, class Chosen, class Exec, class Rule, class Table, class State>
+ticket step_on(const Exec& exec, const Rule& rule, Table& table, State& state, const auto& indices,
+               const auto& grads) {
+  using indices_type = std::remove_cvref_t<decltype(indices)>;
+  constexpr bool by_indices = !is_every_row<indices_type>;
+  require_step_rule<Rule, typename State::rule_type>();
+  if constexpr (by_indices)
+    require_row_verb<Exec, typename Access::checked, indices_type, std::remove_cvref_t<decltype(grads)>,
+                     Chosen, true, true>();
+  Access::require_writable();
+  Access::template require<Exec, Chosen>();
+  const Access access(table, "step");
+  const auto values = read_only(make_ref(grads));
+  if constexpr (by_indices) {
+    using table_type = std::remove_reference_t<decltype(access.table())>;
+    const auto& batch = rows_named_by(indices);
+    if constexpr (Access::is_strided &&
+                  is_prebuilt_step<Chosen, Exec, Rule, table_type, State, decltype(batch), decltype(values)>)
+      return prebuilt_step(exec, rule, access.table(), state, batch, values);
+    else
+      return step_rows<Chosen>(exec, rule, access, state, batch, values);
+  } else {
+    return step_rows<Chosen>(exec, rule, access, state, every_row{access.table().rows()}, values);
+  }
 }
 
 }  // namespace detail
@@ -106,30 +128,16 @@ consteval void require_dense_step() {
 /// before the next one. Throws invalid_argument for shapes or options that do not fit. ticket::wait() throws
 /// out_of_range under bounds::check and invalid_argument under duplicates::reject and nonfinite::reject;
 /// table and state are then unchanged.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Grads, class... Policies>
-  requires(detail::HasStepRows<Table>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
-                                                     Table, optim::state<StateRule, StateType, StateSpace>&,
-                                                     const Indices&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Grads,
+          class... Policies>
+  requires(
+      detail::HasStepRows<Table>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
+                                                Table, State&, const Indices&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Grads& grads, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::step_access<Table>;
-  detail::require_step_rule<Rule, StateRule>();
-  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
-  access_type::require_writable();
-  access_type::template require<Exec, chosen>();
-  const access_type access(table, "step");
-  const auto& named = detail::rows_named_by(indices);
-  const auto values = detail::read_only(make_ref(grads));
-  if constexpr (access_type::is_strided &&
-                detail::is_prebuilt_step<
-                    chosen, Exec, Rule, std::remove_reference_t<decltype(access.table())>,
-                    optim::state<StateRule, StateType, StateSpace>, decltype(named), decltype(values)>)
-    return detail::prebuilt_step(exec, rule, access.table(), state, named, values);
-  else
-    return detail::step_rows<chosen>(exec, rule, access, state, named, values);
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
+    const Grads& grads, Policies...) {
+  return detail::step_on<detail::step_access<Table>, detail::chosen_policies<Policies...>>(
+      exec, rule, table, state, indices, grads);
 }
 
 /// One optimizer step on records, which hold weights and state of a row in one record, or on a cached_table
@@ -141,14 +149,9 @@ template <class Exec, class Rule, class Records, class Indices, class Grads, cla
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Records& records, const Indices& indices, const Grads& grads,
     Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::records_access<Records>;
   auto&& state = detail::state_in(records);
-  detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
-  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
-  access_type::template require<Exec, chosen>();
-  return detail::step_rows<chosen>(exec, rule, access_type(records, "step"), state,
-                                   detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
+  return detail::step_on<detail::records_access<Records>, detail::chosen_policies<Policies...>>(
+      exec, rule, records, state, indices, grads);
 }
 
 /// One optimizer step on all rows of a table: that of dense parameters. Nothing is indexed, sorted or summed,
@@ -160,23 +163,15 @@ template <class Exec, class Rule, class Records, class Indices, class Grads, cla
 ///
 /// Bits, counting, ordering and errors are those of step with the indices 0, 1, 2, ... A table may have steps
 /// of both kinds. Throws invalid_argument unless the extents are those of the table.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Grads, class... Policies>
-  requires(detail::HasStepRows<Table>&&
-               detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, Table,
-                            optim::state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Grads, class... Policies>
+  requires(detail::HasStepRows<Table>&& detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
+                                                     Table, State&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Grads& grads, Policies...) {
-  using chosen = detail::dense_step_policies<Policies...>;
-  using access_type = detail::step_access<Table>;
-  detail::require_step_rule<Rule, StateRule>();
-  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
-  access_type::require_writable();
-  access_type::template require<Exec, chosen>();
-  const access_type access(table, "step");
-  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
-                                   detail::read_only(make_ref(grads)));
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Grads& grads, Policies...) {
+  using access = detail::step_access<Table>;
+  detail::require_dense_step<Exec, typename access::checked, Grads, Policies...>();
+  return detail::step_on<access, detail::dense_step_policies<Policies...>>(exec, rule, table, state,
+                                                                           detail::every_row{}, grads);
 }
 
 /// As above, on records.
@@ -185,15 +180,11 @@ template <class Exec, class Rule, class Records, class Grads, class... Policies>
                                                       Records&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Records& records, const Grads& grads, Policies...) {
-  using chosen = detail::dense_step_policies<Policies...>;
-  using access_type = detail::records_access<Records>;
+  using access = detail::records_access<Records>;
+  detail::require_dense_step<Exec, typename access::checked, Grads, Policies...>();
   auto&& state = detail::state_in(records);
-  detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
-  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
-  access_type::template require<Exec, chosen>();
-  const access_type access(records, "step");
-  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
-                                   detail::read_only(make_ref(grads)));
+  return detail::step_on<access, detail::dense_step_policies<Policies...>>(exec, rule, records, state,
+                                                                           detail::every_row{}, grads);
 }
 
 }  // namespace ferry
