@@ -3,7 +3,8 @@
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
-/// Batches around the pieces that pass a ring: less than one, one, as many as a worker has slots, many rounds of all.
+/// Batches around the pieces that pass through slots: less than one, one, as many as a worker has slots, many rounds
+/// of all.
 namespace ferry_test::row_slots_test {
 
 struct two_floats {

@@ -15,7 +15,7 @@ namespace ferry::cuda {
 /// The launch is a cooperative one: all blocks must be resident at once, so the sort starts when there is
 /// room for all of them, and waits for earlier kernels until then. It has at most one block per
 /// multiprocessor, and two fit into one, so half of the device is enough. Kernels that wait for other work
-/// (NCCL's, rings) do not delay it while they leave half of the multiprocessors free. Where they occupy more
+/// (NCCL's, say) do not delay it while they leave half of the multiprocessors free. Where they occupy more
 /// and wait for work that comes after the sort, both deadlock.
 struct grid_sort {
   static constexpr int threads = 512;

@@ -75,6 +75,9 @@ class copy_slots {
     if (fair < usual && items.bytes < alignment && per_slot_ < items.count)
       per_slot_ = (per_slot_ * items.bytes + alignment - 1) / alignment * alignment / items.bytes;
     const std::int64_t pieces = (items.count + per_slot_ - 1) / per_slot_;
+    // Larger items reduce the number of workers, so that slots outgrow the usual ones by no more than items.
+    if (items.bytes > how.slot_bytes)
+      workers_ = static_cast<int>(std::max<std::int64_t>(1, workers_ * how.slot_bytes / items.bytes));
     workers_ = static_cast<int>(std::min<std::int64_t>(workers_, pieces));
     team_.hire(workers_ - 1, threads);
     workers_ = 1 + team_.helpers();

@@ -50,7 +50,7 @@ struct execution_backend;
 namespace detail {
 
 /// Stands for an execution space whose work runs in the calling thread. The threads that work on different
-/// slots of a ring use it.
+/// slots use it.
 struct caller_thread {
   void fence(const std::string&) const {}
 };
