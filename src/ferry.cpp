@@ -30,7 +30,6 @@
 #include "rows/copy.cpp"
 #include "rows/copy_rows.cpp"
 #include "rows/drawn_floats.cpp"
-#include "rows/ring_progress.cpp"
 #include "runtime/engine.cpp"
 #include "runtime/findings.cpp"
 #include "runtime/launch_context.cpp"

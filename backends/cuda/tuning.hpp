@@ -9,7 +9,7 @@ namespace ferry::cuda {
 /// Tuning numbers of the CUDA backend: one set for each device generation, selected at run time by the
 /// compute capability of the instance's device. Kernels are compiled for the static ones.
 struct tuning_numbers {
-  /// Threads per team of path::ordered and of the kernels that serve a ring: with 16 teams, 512 threads have
+  /// Threads per team of path::ordered and of the kernels that access slots: with 16 teams, 512 threads have
   /// enough rows in flight to fill the link.
   static constexpr int ordered_team_size = 512;
   /// Threads per team if a team works on whole rows, all teams at once.
@@ -42,20 +42,18 @@ struct tuning_numbers {
   int ordered_teams = 16;
   /// Bytes of a table whose rows path::ordered keeps together: what one entry of the device's TLB covers.
   std::int64_t locality_bytes = std::int64_t{1} << 21;
-  /// Host threads that fill or drain a ring.
-  int staging_workers = 16;
-  /// Bytes of a slot: some microseconds of work for a team. Four slots per worker fit the host's cache.
-  std::int64_t ring_slot_bytes = std::int64_t{1} << 18;
-  /// Shortest run of a batch that is a transfer of its own. A transfer costs more than a microsecond, in
-  /// which the link moves more than a shorter run.
-  std::int64_t dma_run_bytes = std::int64_t{1} << 16;
+  /// Host threads that fill or drain the slots of staged rows.
+  int row_workers = 16;
+  /// Bytes of such a slot: ten microseconds of the link, so that the gap between two kernels is small. All
+  /// slots fit the host's cache.
+  std::int64_t row_slot_bytes = std::int64_t{1} << 19;
   /// Host threads of path::cooperative: fewer, because the device reads host memory, too.
   int cooperative_workers = 14;
   /// Bytes that a team moves between two reads of the host's progress. Shorter chunks cost more reads, longer
   /// ones more waiting at the end. Long rows have chunks up to four times as large.
   std::int64_t split_chunk_bytes = std::int64_t{1} << 16;
 
-  /// Bytes of a slot of a copy. DMA moves slots, with an event each, so they are larger than those of a ring.
+  /// Bytes of a slot of a copy. DMA moves slots, with an event each, so they are larger than those of rows.
   std::int64_t copy_slot_bytes = std::int64_t{1} << 21;
   /// Host threads that fill or drain the slots of a copy.
   int copy_workers = 8;
@@ -71,8 +69,6 @@ struct tuning_numbers {
 
 /// Compute capability 9.0. Measured on an H200: PCIe 5 x16, 16 host cores, CUDA 13.0.
 inline constexpr tuning_numbers hopper{};
-static_assert(hopper.ring_slot_bytes <= 4 * hopper.dma_run_bytes,
-              "what lies between the runs of one piece must fit the four slots of a worker");
 
 /// The sizes of a device that the numbers depend on.
 struct device_size {

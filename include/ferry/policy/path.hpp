@@ -36,7 +36,7 @@ struct ordered : detail::facts {
 };
 static_assert(PathPolicy<ordered>);
 
-/// Host threads move rows between the table and a page-locked staging ring, which a kernel drains or fills.
+/// Host threads move rows between the table and page-locked slots, which kernels drain or fill.
 /// Occupies the calling thread.
 struct staged : detail::facts {
   static constexpr std::string_view name = "staged";   ///< see ferry::PathPolicy

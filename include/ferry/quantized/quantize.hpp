@@ -131,7 +131,7 @@ namespace ferry {
 ///   table     the extents of `values`, any memory spaces
 ///   policies  path  default path::automatic, for data that travels to or from the execution space
 ///
-/// Enqueued on `exec`, in chunks if a side is not in its memory. Through the ring it occupies the calling
+/// Enqueued on `exec`, in chunks if a side is not in its memory. Through slots it occupies the calling
 /// thread. The operands must live until the work has ended, see ferry::ticket. Throws invalid_argument for
 /// shapes that differ.
 template <class Exec, class From, class Q, class Space, class ScaleSpace, class... Policies>

@@ -14,7 +14,6 @@
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/short_columns.hpp>
-#include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -67,7 +66,7 @@ kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access
 
 /// Gathers from a table in host memory into a batch on the device, by places sorted on the device. The
 /// device's teams gather from the front of the sorted places. The host's workers gather from the back into
-/// the ring, and other teams move those rows to the batch.
+/// slots, and other kernels move those rows to the batch.
 template <class Exec, class T, class TableSpace, class Out>
 void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpace>& table,
                         const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {
@@ -76,15 +75,18 @@ void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpac
   const std::int64_t by_teams = share_rows(
       call, label, std::pair(places.sorted_rows, n), bytes_of_rows(out, 1),
       [&](const auto& order) { launch_gather(call.exec(), label, table, out, places, n, order); },
-      [&](auto& slots, auto& queue, const auto& rows_from) {
+      [&](auto& slots, auto& queue, const Exec& side, const std::uint64_t* rows) {
         slots.to_device(
-            queue, mover_from_slot<Exec>(out, places), all_by_ring{},
-            [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
-              const std::uint64_t* const rows = rows_from(first);
-              const auto packed =
-                  dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, out.width(), "slot");
-              launch_gather(host, label, table, packed, kernels::sorted_identity{rows, places.rows}, count);
-              return std::any_of(rows, rows + count, [&](std::uint64_t row) { return row >= places.rows; });
+            queue,
+            [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+              launch_gather(caller_thread{}, label, table, rows_in_slot<Out>(slot, count, out.width()),
+                            kernels::sorted_identity{rows + first, places.rows}, count);
+            },
+            [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+              gather_by_slot(
+                  side, label, rows_in_slot<const Out>(slot, count, out.width()), out,
+                  kernels::sorted_positions{places.sorted_rows + first, places.order + first, places.rows},
+                  count);
             });
       });
   moved_by_kernels<path::cooperative>(table, out, bytes_of_rows(table, by_teams));

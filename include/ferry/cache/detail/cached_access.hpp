@@ -227,8 +227,6 @@ class table_access<cached_table<Table, Policy>> {
     const auto source = rows_for_kernels<Bounds>(call, batch, table_.rows());
     const auto* packed = find_items(call, source, {n, packing_of(cache_), false}, plan_of(batch));
     detail::gather_by_host(call, cache_, read_only(table_), packed, n, out);
-    // DMA from a page-locked table may still be in flight when the verb returns.
-    if constexpr (is_page_locked<memory_space>) call.reads_from(table_);
   }
 
  private:

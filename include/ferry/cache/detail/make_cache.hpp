@@ -102,14 +102,16 @@ ticket flush_cache(const Exec& exec, row_cache& cache) {
 
 std::size_t cached_slots(row_cache& cache);
 
-/// The slots of the table as an array.
+/// The slots of a cached array as an array, with all that lies between one row and the next one.
 template <class T, class Space>
-tensor_view<const T, device_space> rows_in_slots(row_cache& cache, const array_ref<T, Space>& table) {
-  std::array<std::size_t, max_rank> extents{};
-  for (std::size_t d = 0; d < table.rank; ++d) extents[d] = static_cast<std::size_t>(table.extents[d]);
-  extents[0] = cached_slots(cache);
-  return {reinterpret_cast<const T*>(cache.arrays.front().hot),
-          shape<dynamic_rank>::make(std::span<const std::size_t>(extents.data(), table.rank),
+tensor_view<const T, device_space> rows_in_slots(row_cache& cache, std::size_t number,
+                                                 const array_ref<T, Space>& rows) {
+  std::array<std::size_t, max_rank> extents{cached_slots(cache), static_cast<std::size_t>(rows.row_stride())};
+  const bool is_dense = rows.row_stride() == rows.width();
+  for (std::size_t d = 1; is_dense && d < rows.rank; ++d)
+    extents[d] = static_cast<std::size_t>(rows.extents[d]);
+  return {reinterpret_cast<const T*>(cache.arrays[number].hot),
+          shape<dynamic_rank>::make(std::span<const std::size_t>(extents.data(), is_dense ? rows.rank : 2),
                                     cache.label + "::hot", sizeof(T))};
 }
 

@@ -7,7 +7,7 @@
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
-#include <ferry/distributed/sharded/shardings/cyclic.hpp>
+#include <ferry/distributed/sharded/shardings.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/quantized/quantization.hpp>

@@ -166,18 +166,6 @@ struct sorted_places {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t place) const { return order[place]; }
 };
 
-/// Item k is row sorted_rows[k], which goes to row k of a buffer. Host threads walk over it in a plan's
-/// order.
-struct sorted_identity {
-  const std::uint64_t* sorted_rows = nullptr;
-  std::uint64_t rows = 0;
-
-  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
-    return sorted_rows[place] < rows ? static_cast<std::int64_t>(sorted_rows[place]) : -1;
-  }
-  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
-};
-
 /// Position k of a batch goes to the row that its index names: a scatter, written as a gather from the batch.
 /// To report bad indices it needs the findings of an earlier kernel, see resolve_indices.
 template <class Index, class Bounds>

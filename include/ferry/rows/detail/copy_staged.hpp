@@ -184,7 +184,7 @@ void copy_over_link(launch_context<Exec>& call, const From* source, To* target, 
                             part.packed(near_side).ordered(device_side));
                 });
   };
-  copy_slots<Exec> slots(call, label, items.count(), items.item() * element, tuning, meter);
+  copy_slots<Exec> slots(call, {label, items.count(), items.item() * element, &meter}, tuning, call.exec());
   if constexpr (ToDevice)
     slots.to_device(pack, move_far);
   else

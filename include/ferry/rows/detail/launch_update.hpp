@@ -42,7 +42,7 @@
 ///                                    returns a copy with the other inputs of its kernels bound; Staged: on a
 ///                                    path that occupies the calling thread
 ///   is_refused()                     after prepare<true>: whether nothing may be written
-///   wire_type<Value, Duplicates>     the element type of combined values in the ring
+///   wire_type<Value, Duplicates>     the element type of combined values on the link
 ///   sum_type<Exec, Value>            the type in which kernels of Exec combine values
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///                                    the job that writes combined values into such a buffer

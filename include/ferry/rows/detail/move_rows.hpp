@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -222,22 +221,6 @@ void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
                table.data, table.stride, out.data, out.row_stride(), width, fast_divisor(tiles), packed,
                table.source});
   }
-}
-
-/// The mover from a slot to rows of `out`, in the widest unit that the alignment allows.
-template <class Exec, class Out, class Space, class Source>
-auto mover_from_slot(const array_ref<Out, Space>& out, const Source& source) {
-  const auto units = in_units(out, in_wide_units(out));
-  return kernels::rows_from_slot<Exec, unit_of<Out>, Source>{units.data, units.stride,
-                                                             fast_divisor(units.width), source, units.wide};
-}
-
-/// The mover from rows of `table` to a slot.
-template <class T, class Space, class Source>
-auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
-  const auto units = in_units(table, in_wide_units(table));
-  return kernels::rows_to_slot<unit_of<std::remove_const_t<T>>, Source>{
-      units.data, units.stride, fast_divisor(units.width), source, units.wide};
 }
 
 /// A tensor of `rows` rows on a device that has an array's extents after the first.

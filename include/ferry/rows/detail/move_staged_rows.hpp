@@ -125,8 +125,8 @@ void move_by_slots(launch_context<Exec>& call, const std::string& label, const r
                    const kernels::row_pairs& on_host, std::int64_t count, copy_meter& meter) {
   const std::int64_t row_bytes = shape.box.size() * static_cast<std::int64_t>(sizeof(To));
   constexpr slot_tuning how{std::int64_t{1} << 23, 1, 2, false, false};
-  copy_slots<Exec> slots(call, label, static_cast<std::int64_t>(tables.size()) * count, row_bytes, how,
-                         meter);
+  copy_slots<Exec> slots(call, {label, static_cast<std::int64_t>(tables.size()) * count, row_bytes, &meter},
+                         how, call.exec());
   const auto host = host_side(call.exec());
   const std::int64_t blocks = most_blocks<typename Choice::occupancy>(call.exec());
   // visit(table, slot, position, items) for the items of each table.

@@ -208,8 +208,6 @@ class plain_rows : public rows_of_kernels<T, Space> {
     [[maybe_unused]] const auto traffic =
         count_transfer<Path>(call, array_, out, positions_of(batch) * row_bytes());
     wait_for_host_access(call, "ferry::gather::staged", array_, out);
-    // DMA from a page-locked table may still be in flight when the verb returns.
-    if constexpr (is_page_locked<Space>) call.reads_from(array_);
     gather_staged(call, array_, rows_for_host<Bounds>(call, batch, array_.rows()).rows, out);
   }
 

@@ -4,11 +4,11 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/copy_slots.hpp>
 #include <ferry/rows/detail/gather_staged.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -24,7 +23,7 @@
 /// The staged implementations of the writing verbs. See launch_update.hpp for jobs.
 namespace ferry::detail {
 
-/// Values where the device's kernels reach them: those in host memory are uploaded through the ring, as one
+/// Values where the device's kernels reach them: those in host memory are uploaded through slots, as one
 /// dense batch. Those of bags are made on the device.
 /// @{
 template <class Exec, class Value>
@@ -40,24 +39,25 @@ auto values_on_device(launch_context<Exec>& call, const std::string& label,
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
   if (row_bytes == 0) return dense_rows<const plain, device_space>(nullptr, values.rows(), 0, "values");
   plain* data = call.template scratch<plain>(values.size());
-  if (is_page_locked<Space> && values.row_stride() == wide) {
+  if (std::is_same_v<Space, pinned_space> && values.row_stride() == wide) {
     call.reads_from(values);  // may still run when the verb has returned
     transfer(call.exec(), label.c_str(), data, device_space::name, values.data, Space::name,
              values.rows() * row_bytes);
     return dense_rows<const plain, device_space>(data, values.rows(), wide, "values");
   }
-  ring<Exec> slots(call, call.exec(), label, values.rows(), row_bytes,
-                   execution_backend<Exec>::tuning(call.exec()).staging_workers);
   const auto batch = dense_rows<plain, device_space>(data, values.rows(), wide, "values");
-  slots.to_device(mover_from_slot<Exec>(batch, kernels::identity{}), all_by_ring{},
-                  [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
-                    const auto packed =
-                        dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
-                    launch_gather(host, label, rows_from(values, first, count), packed, kernels::identity{},
-                                  count);
-                    return false;
-                  });
-  return dense_rows<const plain, device_space>(data, values.rows(), wide, "values");
+  copy_slots<Exec> slots(call, {label, values.rows(), row_bytes}, slot_tuning::of_rows(call.exec()),
+                         call.exec());
+  slots.to_device(
+      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        launch_gather(caller_thread{}, label, rows_from(values, first, count),
+                      rows_in_slot<plain>(slot, count, wide), kernels::identity{}, count);
+      },
+      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+        gather_by_slot(call.exec(), label, rows_in_slot<const plain>(slot, count, wide),
+                       rows_from(batch, first, count), kernels::identity{}, count);
+      });
+  return read_only(batch);
 }
 /// @}
 
@@ -86,51 +86,18 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
     host.fence(label);
     return;
   }
-  // Values that replace neighbouring rows of a page-locked table go there by DMA, the others through the
-  // ring.
-  using table_space = typename decltype(job.table)::memory_space;
-  constexpr bool lands = is_page_locked<table_space> && Job::template replaces_by<std::remove_const_t<Value>>;
-  long_runs runs;
-  if constexpr (lands) runs = long_runs::between(call.exec(), rows.rows, job.table, values);
-  [[maybe_unused]] const auto landed = call.event_to_record();
-  transfer_batch<Exec> straight(call.exec(), label, table_space::name, device_space::name);
-  std::mutex adding;
-  const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
-    runs.split(
-        first, count,
-        [&]([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t length) {
-          if constexpr (lands) {
-            const std::lock_guard lock(adding);
-            straight.add(job.table.data + rows.rows[begin] * job.table.row_stride(),
-                         values.data + begin * values.row_stride(), length * row_bytes);
-          }
-        },
-        on_rest);
-  };
-  if (runs.is_every_row()) {
-    rest_of(0, items, [](std::int64_t, std::int64_t) {});
-  } else {
-    ring<Exec> slots(call, call.exec(), label, items, row_bytes,
-                     execution_backend<Exec>::tuning(call.exec()).staging_workers);
-    before_writing();
-    slots.from_device(mover_to_slot(values, kernels::identity{}), rest_of,
-                      [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
-                        launch_update<duplicates::assume_unique>(
-                            host, labels, job, rows_from(rows, first), count,
-                            dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot), count,
-                                                                  width, "slot"));
-                      });
-  }
-  if (straight.empty()) return;
+  copy_slots<Exec> slots(call, {label, items, row_bytes}, slot_tuning::of_rows(call.exec()), call.exec());
   before_writing();
-  // Enqueued after the ring has finished: a full queue after the ring's kernel would block the workers that
-  // it waits for.
-  straight.enqueue();
-  // The table is in host memory, so the DMA writes must have landed.
-  if constexpr (!is_host_exec<Exec>) {
-    execution_backend<Exec>::record_at(call.exec(), *landed);
-    landed->wait();
-  }
+  slots.from_device(
+      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        gather_by_slot(call.exec(), label, rows_from(values, first, count),
+                       rows_in_slot<std::remove_const_t<Value>>(slot, count, width), kernels::identity{},
+                       count);
+      },
+      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+        launch_update<duplicates::assume_unique>(caller_thread{}, labels, job, rows_from(rows, first), count,
+                                                 rows_in_slot<const Value>(slot, count, width));
+      });
 }
 
 /// Table in host memory, values on the device, plan made on the device: combined on the device, applied by
@@ -222,7 +189,7 @@ void write_staged(launch_context<Exec>& call, const std::string& label, const Jo
 }
 
 /// Writes to a table in host memory by values and a plan on the device. The device's teams write from the
-/// front of the sorted rows. Other teams bring rows from the back to the ring, and the host's workers write
+/// front of the sorted rows. Other kernels bring rows from the back to slots, and the host's workers write
 /// them.
 template <class Duplicates, class Exec, class Job, class Value>
 void write_cooperative(launch_context<Exec>& call, const std::string& label, const Job& job,
@@ -244,13 +211,17 @@ void write_cooperative(launch_context<Exec>& call, const std::string& label, con
         launch_update<unique>(call.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
                               order);
       },
-      [&](auto& slots, auto& queue, const auto& rows_from) {
+      [&](auto& slots, auto& queue, const Exec& side, const std::int64_t* rows) {
         slots.from_device(
-            queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
-            [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
-              const auto packed = dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot),
-                                                                       count, wide, "slot");
-              launch_update<unique>(host, labels, job, kernels::listed_rows{rows_from(first)}, count, packed);
+            queue,
+            [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+              gather_by_slot(side, label, rows_from(batch, first, count),
+                             rows_in_slot<std::remove_const_t<wire>>(slot, count, wide), kernels::identity{},
+                             count);
+            },
+            [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+              launch_update<unique>(caller_thread{}, labels, job, kernels::listed_rows{rows + first}, count,
+                                    rows_in_slot<const wire>(slot, count, wide));
             });
       });
   moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, by_teams));
