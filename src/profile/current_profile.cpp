@@ -18,25 +18,13 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
-namespace {
-
-/// A line: the key up to the first blank, the value after it.
-struct profile_line {
-  std::string_view key;
-  std::string_view value;
-};
-
 std::string in_quotes(std::string_view text) { return std::string("\"").append(text).append("\""); }
 
-/// Reads the lines; empty ones and those that begin with # are left out. For invalid text it sets `why` and
-/// returns the lines read so far. The lines point into `text`.
 std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
   std::vector<profile_line> lines;
   const auto stop = [&](const std::string& reason) {
@@ -63,14 +51,12 @@ std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
   return lines;
 }
 
-/// Appends a line. Control characters of the value become blanks.
 void add_line(std::string& text, std::string_view key, std::string_view value) {
   text.append(key).push_back(' ');
   for (const char c : value) text.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
   text.push_back('\n');
 }
 
-/// The number that the whole text is; none for other text, infinities and NaN.
 std::optional<double> number_of(std::string_view text) {
   double number = 0;
   const char* const end = text.data() + text.size();
@@ -79,14 +65,11 @@ std::optional<double> number_of(std::string_view text) {
   return number;
 }
 
-/// The shortest text that reads back as the same number, independent of the locale.
 std::string number_text(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
   return {text, end};
 }
-
-}  // namespace
 
 std::string to_text(const machine_profile& profile, const machine_identity& identity) {
   std::string text;
@@ -103,10 +86,8 @@ std::string to_text(const machine_profile& profile, const machine_identity& iden
   return text;
 }
 
-/// Fills `profile` from the text of a file. Returns an empty string, or why the file can't be used; it is then
-/// unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another machine.
-static std::string from_text(std::string_view text, const machine_identity& identity,
-                             machine_profile& profile, bool& malformed) {
+std::string from_text(std::string_view text, const machine_identity& identity, machine_profile& profile,
+                      bool& malformed) {
   malformed = true;
   std::string why;
   const std::vector<profile_line> lines = read_lines(text, why);
