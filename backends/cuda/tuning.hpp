@@ -28,10 +28,10 @@ struct tuning_numbers {
   std::int64_t positions_searched = 2048;
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions.
-  std::int64_t fewest_claims = keys_compared + 1;
+  std::int64_t least_for_winners = keys_compared + 1;
   /// Most such positions: their hash table, 32 MiB, fits the second-level cache next to their slots. Computed
   /// from the size of that cache.
-  std::int64_t most_claims = std::int64_t{1} << 21;
+  std::int64_t most_for_winners = std::int64_t{1} << 21;
   /// Teams of a search, each of which reads all indices: two for each multiprocessor. Computed from their
   /// number.
   std::int64_t teams_that_search = 264;
@@ -91,11 +91,11 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20};
   // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.
   constexpr std::int64_t bytes_of_a_claim = 24;
   if (const std::int64_t claims = size.cache_bytes / bytes_of_a_claim; claims > 0)
-    numbers.most_claims = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(claims)));
+    numbers.most_for_winners = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(claims)));
   return numbers;
 }
-static_assert(tuning_for(9, {132, std::int64_t{60} << 20}).most_claims == hopper.most_claims &&
-                  tuning_for(9, {132, std::int64_t{50} << 20}).most_claims == hopper.most_claims,
+static_assert(tuning_for(9, {132, std::int64_t{60} << 20}).most_for_winners == hopper.most_for_winners &&
+                  tuning_for(9, {132, std::int64_t{50} << 20}).most_for_winners == hopper.most_for_winners,
               "the size of an H200 and that of an H100 give the numbers that were measured");
 
 }  // namespace ferry::cuda

@@ -142,8 +142,8 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
       const auto batch = read_only(rows);
       auto source = plan_source<which, T>(call, label, plan, batch);
       source.repeats = repeats;
-      launch_update<which>(exec, update_labels::of<replace_job<T, Space>>(call, label), located.job, source,
-                           plan.positions(), batch, located.order);
+      launch_update<which>(exec, update_labels::of<replace_job<T, Space>>(call, label), located.job,
+                           update_items{source, plan.positions(), batch}, located.order);
     };
     array_ref<typename Access::value_type, typename Access::memory_space> codes = weights;
     codes.extents[1] = weights.row_stride();

@@ -45,7 +45,7 @@ void scatter_to_shard(const Exec& shard_exec, Table& table, int rank, const row_
     using job = replace_job<typename Table::value_type, typename Table::memory_space>;
     const auto rows = make_ref(shard);
     update_rows<verb::scatter, policies_of_shard, shard_duplicates_t<Duplicates>>(
-        shard_exec, plain_rows(rows), job{rows}, plan, values)
+        row_update{shard_exec, plain_rows(rows), job{rows}, plan, values})
         .join();
   }
 }
@@ -149,7 +149,8 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
       const auto shard = make_ref(table.shard(r));
       detail::update_rows<verb::scatter_add, policies_of_shard,
                           detail::shard_duplicates_t<duplicates_policy>>(
-          shard_exec, detail::plain_rows(shard), detail::add_job<T, Space>{shard}, rows.plan, rows.values)
+          detail::row_update{shard_exec, detail::plain_rows(shard), detail::add_job<T, Space>{shard},
+                             rows.plan, rows.values})
           .join();
     };
     call.is_whole() ? detail::write_jointly(call.first(), call.last(), write) : write(call.rank());

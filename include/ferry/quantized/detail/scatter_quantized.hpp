@@ -64,7 +64,8 @@ auto combined_values(launch_context<Exec>& call, const std::string& label, const
   at_heads->run_count = nullptr;
   using local_job = replace_job<sum, near_space<Exec>>;
   update_rows<verb::scatter, chosen_policies<path::direct>, Duplicates>(
-      call.exec(), plain_rows(combined), local_job{combined}, row_plan(std::move(at_heads)), values)
+      row_update{call.exec(), plain_rows(combined), local_job{combined}, row_plan(std::move(at_heads)),
+                 values})
       .drop();
   return combined;
 }

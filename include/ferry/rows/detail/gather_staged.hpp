@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 namespace ferry::kernels {
@@ -36,13 +35,13 @@ struct sorted_identity {
   const std::uint64_t* sorted_rows = nullptr;
   std::uint64_t rows = 0;
 
-  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
-    return sorted_rows[place] < rows ? static_cast<std::int64_t>(sorted_rows[place]) : -1;
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t k, bool) const {
+    return sorted_rows[k] < rows ? static_cast<std::int64_t>(sorted_rows[k]) : -1;
   }
   KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
 };
 
-/// Row k of such a slot goes to the position of the batch that named it.
+/// Row k of such a slot goes to its position of the batch.
 struct sorted_positions {
   const std::uint64_t* sorted_rows = nullptr;
   const std::int64_t* order = nullptr;
@@ -133,7 +132,7 @@ std::int64_t share_rows(launch_context<Exec>& call, const std::string& label,
   const auto [rows, items] = sorted;
   // All memory comes first, so that no allocation can fail after the device has begun.
   const Exec& side = call.side_stream();
-  // Small slots: device and host meet between pieces.
+  // Small slots: device and host share the list by pieces.
   copy_slots<Exec> slots(
       call, {label, items, item_bytes},
       {4 * tuning.split_chunk_bytes, tuning.cooperative_workers, tuning.copy_slots, false, false}, side);
@@ -143,7 +142,7 @@ std::int64_t share_rows(launch_context<Exec>& call, const std::string& label,
   const auto arrival = call.event_to_record(), end = call.event_to_record();
   *limit = items;
   std::fill_n(progress, tuning.ordered_teams, 0);
-  // Even a small batch gives every team a few chunks, so that the two ends can meet between chunks.
+  // Even a small batch gives every team a few chunks, so that the two ends can end between chunks.
   constexpr std::int64_t chunk_rows = 256;
   const std::int64_t bytes =
       std::clamp(chunk_rows * item_bytes, tuning.split_chunk_bytes, 4 * tuning.split_chunk_bytes);

@@ -55,7 +55,7 @@ struct row_moves {
   const table_pair* tables = nullptr;  ///< of several tables; null: one
   std::int64_t source_stride = 0;      ///< from a row to the next
   std::int64_t target_stride = 0;
-  box_places pieces;
+  box_offsets pieces;
   std::int64_t row_pieces = 1;
   std::int64_t run = 1;  ///< units of a piece
   std::int64_t items = 0;

@@ -81,8 +81,8 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
   const auto labels = update_labels::of<Job>(call, label);
   if (row_bytes == 0) {  // nothing travels, but rows are counted
     const auto host = host_side(call.exec());
-    launch_update<duplicates::assume_unique>(host, labels, job, rows, items,
-                                             dense_rows<Value, pinned_space>(nullptr, items, 0, "values"));
+    const auto none = dense_rows<Value, pinned_space>(nullptr, items, 0, "values");
+    launch_update<duplicates::assume_unique>(host, labels, job, update_items{rows, items, none});
     host.fence(label);
     return;
   }
@@ -95,8 +95,9 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
                        count);
       },
       [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-        launch_update<duplicates::assume_unique>(caller_thread{}, labels, job, rows_from(rows, first), count,
-                                                 rows_in_slot<const Value>(slot, count, width));
+        launch_update<duplicates::assume_unique>(
+            caller_thread{}, labels, job,
+            update_items{rows_from(rows, first), count, rows_in_slot<const Value>(slot, count, width)});
       });
 }
 
@@ -105,17 +106,11 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 void drain_plan(launch_context<Exec>& call, const std::string& label, const Job& job, const row_plan& plan,
                 const array_ref<Value, Space>& values) {
-  const plan_storage& store = *plan.storage();
-  const std::int64_t items = plan.unique_count();
-  if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
-  const auto* combined = combine_on_device<Duplicates>(call, label, job, plan, items, values);
-  if (combined == nullptr) return;
-  const std::int64_t wide = values.width();
+  const auto combined = combine_on_device<Duplicates>(call, label, job, plan, values);
+  if (combined.rows() == 0) return;
   const std::int64_t* rows =
-      plan_array_for_host(call, store.unique_rows, items);  // waits for the kernels above
-  using wire = std::remove_pointer_t<decltype(combined)>;
-  drain_rows(call, label, job, kernels::listed_rows{rows},
-             dense_rows<wire, device_space>(combined, items, wide, "values"));
+      plan_array_for_host(call, plan.storage()->unique_rows, combined.rows());  // waits for the kernels above
+  drain_rows(call, label, job, kernels::listed_rows{rows}, combined);
 }
 
 /// A copy of the plan whose arrays kernels of the host can read.
@@ -132,16 +127,15 @@ row_plan plan_for_host(launch_context<Exec>& call, const row_plan& plan) {
     *unique = count;
     *report = copy->read_report();
     copy->unique_count = unique;
-    copy->unique_rows = const_cast<std::int64_t*>(plan_array_for_host(call, copy->unique_rows, count));
-    copy->segment_begin =
-        const_cast<std::int64_t*>(plan_array_for_host(call, copy->segment_begin, count + 1));
-    copy->order = const_cast<std::int64_t*>(plan_array_for_host(call, copy->order, n));
-    shared_values& shared = copy->values;
     const auto bring = [&](auto*& array, std::int64_t elements) {
       if (array != nullptr)
         array =
             const_cast<std::remove_reference_t<decltype(array)>>(plan_array_for_host(call, array, elements));
     };
+    bring(copy->unique_rows, count);
+    bring(copy->segment_begin, count + 1);
+    bring(copy->order, n);
+    shared_values& shared = copy->values;
     bring(shared.rows, n);
     bring(shared.factors, n);
     bring(shared.chosen, shared.chosen_count);
@@ -167,8 +161,9 @@ void write_plan_on_host(launch_context<Exec>& call, const std::string& label, co
     host.fence(label);
     if (call.host_found()) return;
   }
-  launch_update<Duplicates>(host, labels, job, source_of_plan<Duplicates>(storage, values.width()),
-                            host_plan.positions(), values);
+  launch_update<Duplicates>(
+      host, labels, job,
+      update_items{source_of_plan<Duplicates>(storage, values.width()), host_plan.positions(), values});
   host.fence(label);
 }
 
@@ -180,7 +175,7 @@ void write_staged(launch_context<Exec>& call, const std::string& label, const Jo
     const auto& batch = values_on_device(call, label, values);
     const auto labels = update_labels::of<Job>(call, label);
     const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, plan, batch);
-    launch_update<Duplicates>(call.exec(), labels, job, source, plan.positions(), batch);
+    launch_update<Duplicates>(call.exec(), labels, job, update_items{source, plan.positions(), batch});
   } else if constexpr (Space::is_host_accessible) {
     write_plan_on_host<Duplicates>(call, label, job, plan, values);
   } else {
@@ -196,32 +191,29 @@ void write_cooperative(launch_context<Exec>& call, const std::string& label, con
                        const row_plan& plan, const array_ref<Value, device_space>& values) {
   using unique = duplicates::assume_unique;
   const auto labels = update_labels::of<Job>(call, label);
-  const plan_storage& store = *plan.storage();
-  const std::int64_t items = plan.unique_count();
-  if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
-  const std::int64_t wide = values.width();
-  const auto* combined = combine_on_device<Duplicates>(call, label, job, plan, items, values);
-  if (combined == nullptr) return;
-  using wire = std::remove_cvref_t<decltype(*combined)>;
-  const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
+  const auto batch = combine_on_device<Duplicates>(call, label, job, plan, values);
+  const std::int64_t items = batch.rows(), width = batch.width();
+  if (items == 0) return;
+  using wire = typename decltype(batch)::value_type;
+  const std::int64_t* const unique_rows = plan.storage()->unique_rows;
   const std::int64_t by_teams = share_rows(
-      call, label, std::pair<const std::int64_t*, std::int64_t>(store.unique_rows, items),
-      bytes_of_rows(batch, 1),
+      call, label, std::pair(unique_rows, items), bytes_of_rows(batch, 1),
       [&](const auto& order) {
-        launch_update<unique>(call.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
-                              order);
+        launch_update<unique>(call.exec(), labels, job,
+                              update_items{kernels::listed_rows{unique_rows}, items, batch}, order);
       },
       [&](auto& slots, auto& queue, const Exec& side, const std::int64_t* rows) {
         slots.from_device(
             queue,
             [&](std::byte* slot, std::int64_t first, std::int64_t count) {
               gather_by_slot(side, label, rows_from(batch, first, count),
-                             rows_in_slot<std::remove_const_t<wire>>(slot, count, wide), kernels::identity{},
+                             rows_in_slot<std::remove_const_t<wire>>(slot, count, width), kernels::identity{},
                              count);
             },
             [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-              launch_update<unique>(caller_thread{}, labels, job, kernels::listed_rows{rows + first}, count,
-                                    rows_in_slot<const wire>(slot, count, wide));
+              launch_update<unique>(caller_thread{}, labels, job,
+                                    update_items{kernels::listed_rows{rows + first}, count,
+                                                 rows_in_slot<const wire>(slot, count, width)});
             });
       });
   moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, by_teams));
