@@ -6,8 +6,10 @@
 #include <ferry/tensor/extents.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -137,41 +139,28 @@ bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& result) {
   if (!digits.number(count) || !digits.at_end() || count > (std::uint64_t{1} << 31))
     return refuse("is unknown");
   result.bytes = static_cast<std::size_t>(count);
-  bool known = true;
-  switch (kind) {
-    case 'b':
-      result.kind = dtype_kind::boolean;
-      known = count == 1;
-      break;
-    case 'i':
-    case 'u':
-      result.kind = kind == 'i' ? dtype_kind::integer : dtype_kind::unsigned_integer;
-      known = count == 1 || count == 2 || count == 4 || count == 8;
-      break;
-    case 'f':
-      result.kind = dtype_kind::real;
-      known = count == 1 || count == 2 || count == 4 || count == 8 || count == 16;
-      if (count == 1) result.kind = dtype_kind::e5m2;  // of ml_dtypes
-      break;
-    case 'c':
-      result.kind = dtype_kind::complex;
-      known = count == 8 || count == 16 || count == 32;
-      break;
-    case 'V':
-      // NumPy writes plain records with '|'; '<' comes from a type of its own, which ml_dtypes.bfloat16 is.
-      result.kind = order == '<' && count == 2 ? dtype_kind::brain : dtype_kind::record;
-      return true;
-    case 'S':
-      result.kind = dtype_kind::record;
-      return true;
-    case 'U':
-      result.kind = dtype_kind::record;
-      result.bytes *= 4;
-      return true;
-    default:
-      known = false;
+  if (kind == 'V' || kind == 'S' || kind == 'U') {
+    // NumPy writes plain records with '|'; '<' comes from a type of its own, which ml_dtypes.bfloat16 is.
+    result.kind = kind == 'V' && order == '<' && count == 2 ? dtype_kind::brain : dtype_kind::record;
+    if (kind == 'U') result.bytes *= 4;
+    return true;
   }
-  if (!known) return refuse("is unknown");
+  struct number_family {
+    char letter;
+    dtype_kind kind;
+    std::uint64_t sizes;  ///< in bytes, each a bit
+  };
+  static constexpr number_family families[] = {{'b', dtype_kind::boolean, 1},
+                                               {'i', dtype_kind::integer, 1 | 2 | 4 | 8},
+                                               {'u', dtype_kind::unsigned_integer, 1 | 2 | 4 | 8},
+                                               {'f', dtype_kind::real, 1 | 2 | 4 | 8 | 16},
+                                               {'c', dtype_kind::complex, 8 | 16 | 32}};
+  const auto* const known =
+      std::find_if(std::begin(families), std::end(families), [&](const number_family& family) {
+        return family.letter == kind && std::has_single_bit(count) && (family.sizes & count) != 0;
+      });
+  if (known == std::end(families)) return refuse("is unknown");
+  result.kind = kind == 'f' && count == 1 ? dtype_kind::e5m2 : known->kind;  // of ml_dtypes
   return order == '<' || count == 1 || refuse("does not say its byte order");
 }
 

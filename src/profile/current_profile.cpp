@@ -18,64 +18,45 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
-namespace {
-
-/// A line: the key up to the first blank, the value after it.
-struct profile_line {
-  std::string_view key;
-  std::string_view value;
-};
-
 std::string in_quotes(std::string_view text) { return std::string("\"").append(text).append("\""); }
 
-/// Reads the lines; empty ones and those that begin with # are left out. For invalid text it sets `why` and
-/// returns the lines read so far. The lines point into `text`.
 std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
   std::vector<profile_line> lines;
-  if (text.substr(0, text.find_first_not_of(" \t\r\n") + 1).ends_with('{')) {
-    why = "is a JSON object, as earlier versions of ferry wrote; ferry::calibrate writes a new file";
+  const auto stop = [&](const std::string& reason) {
+    why = reason;
     return lines;
-  }
-  if (!text.ends_with('\n')) {
-    why = "does not end with a line feed, so it was cut off";
-    return lines;
-  }
+  };
+  if (text.substr(0, text.find_first_not_of(" \t\r\n") + 1).ends_with('{'))
+    return stop("is a JSON object, as earlier versions of ferry wrote; ferry::calibrate writes a new file");
+  if (!text.ends_with('\n')) return stop("does not end with a line feed, so it was cut off");
   for (std::size_t number = 1; !text.empty(); ++number) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(line.size() + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.front() == '#') continue;
     const std::size_t blank = line.find(' ');
-    if (blank == 0 || blank == std::string_view::npos) {
-      why = "has no key and value in line " + std::to_string(number);
-      return lines;
-    }
+    if (blank == 0 || blank == std::string_view::npos)
+      return stop(joined("has no key and value in line ", number));
     const profile_line entry{line.substr(0, blank), line.substr(blank + 1)};
     for (const profile_line& earlier : lines)
-      if (earlier.key == entry.key) {
-        why = "has " + in_quotes(entry.key) + " a second time in line " + std::to_string(number);
-        return lines;
-      }
+      if (earlier.key == entry.key)
+        return stop(joined("has ", in_quotes(entry.key), " a second time in line ", number));
     lines.push_back(entry);
   }
   return lines;
 }
 
-/// Appends a line. Control characters of the value become blanks.
 void add_line(std::string& text, std::string_view key, std::string_view value) {
   text.append(key).push_back(' ');
   for (const char c : value) text.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
   text.push_back('\n');
 }
 
-/// The number that the whole text is; none for other text, infinities and NaN.
 std::optional<double> number_of(std::string_view text) {
   double number = 0;
   const char* const end = text.data() + text.size();
@@ -84,14 +65,11 @@ std::optional<double> number_of(std::string_view text) {
   return number;
 }
 
-/// The shortest text that reads back as the same number, independent of the locale.
 std::string number_text(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
   return {text, end};
 }
-
-}  // namespace
 
 std::string to_text(const machine_profile& profile, const machine_identity& identity) {
   std::string text;
@@ -108,10 +86,8 @@ std::string to_text(const machine_profile& profile, const machine_identity& iden
   return text;
 }
 
-/// Fills `profile` from the text of a file. Returns an empty string, or why the file can't be used; it is then
-/// unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another machine.
-static std::string from_text(std::string_view text, const machine_identity& identity,
-                             machine_profile& profile, bool& malformed) {
+std::string from_text(std::string_view text, const machine_identity& identity, machine_profile& profile,
+                      bool& malformed) {
   malformed = true;
   std::string why;
   const std::vector<profile_line> lines = read_lines(text, why);
@@ -173,29 +149,24 @@ std::string profile_path(std::string_view backend) {
 
 std::string read_text(const std::string& path, std::string& why, bool& missing) {
   constexpr std::size_t most = std::size_t{1} << 16;
-  std::string text;
   missing = false;
-  const auto unreadable = [&why](const char* reason) { why = std::string("can't be read: ") + reason; };
+  const auto unreadable = [&why](const char* reason) {
+    why = joined("can't be read: ", reason);
+    return std::string();
+  };
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     missing = errno == ENOENT;
-    unreadable(std::strerror(errno));
-    return text;
+    return unreadable(std::strerror(errno));
   }
-  if (!S_ISREG(status.st_mode)) {  // opening a pipe would wait for a writer
-    unreadable(S_ISDIR(status.st_mode) ? "it is a folder" : "it is no ordinary file");
-    return text;
-  }
+  if (!S_ISREG(status.st_mode))  // opening a pipe would wait for a writer
+    return unreadable(S_ISDIR(status.st_mode) ? "it is a folder" : "it is no ordinary file");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  if (stream == nullptr) {
-    unreadable(std::strerror(errno));
-    return text;
-  }
-  text.resize(most + 1);
+  if (stream == nullptr) return unreadable(std::strerror(errno));
+  std::string text(most + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), stream.get()));
-  if (std::ferror(stream.get()) != 0)
-    unreadable(std::strerror(errno));
-  else if (text.empty())
+  if (std::ferror(stream.get()) != 0) return unreadable(std::strerror(errno));
+  if (text.empty())
     why = "is empty";
   else if (text.size() > most)
     why = "is too long for a profile";
@@ -244,27 +215,24 @@ template <ExecutionSpace Exec>
 known_profile load_profile(const Exec& exec) {
   known_profile result{default_profile(exec), origin_of_defaults(exec) + ": "};
   const std::string path = profile_path(execution_backend<Exec>::name);
-  const bool variable = profile_variable() != nullptr;
-  if (path.empty()) {
-    result.origin += "neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set";
+  const auto defaults = [&](const std::string& reason) {
+    result.origin += reason;
     return result;
-  }
+  };
+  if (path.empty()) return defaults("neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set");
   std::string why;
   bool missing = false;
   const std::string text = read_text(path, why, missing);
-  if (missing) {
-    result.origin += "there is no " + path + ", which ferry::calibrate would write";
-    return result;
-  }
+  if (missing) return defaults(joined("there is no ", path, ", which ferry::calibrate would write"));
   bool unusable = true;
   if (why.empty()) why = from_text(text, identity_of(exec), result.profile, unusable);
   if (why.empty()) {
     result.origin = "read from " + path;
     return result;
   }
-  if (variable && unusable) throw io_error("ferry: the profile " + path + " (FERRY_PROFILE) " + why);
-  result.origin += path + " " + why;
-  return result;
+  if (profile_variable() != nullptr && unusable)
+    throw io_error(joined("ferry: the profile ", path, " (FERRY_PROFILE) ", why));
+  return defaults(joined(path, " ", why));
 }
 
 /// The profiles of an execution space by device.

@@ -341,26 +341,23 @@ TEST_CASE("rows with uses of any number are told apart", "[cache][settled]") {
 
 // Predictions for verbs on cached tables.
 
-ferry::detail::cached_facts facts(ferry::verb kind, std::int64_t n, double hit_rate) {
-  ferry::detail::cached_facts result;
-  result.cold = {
+ferry::cache::explanation explained(const ferry::machine_profile& profile, ferry::verb kind, std::int64_t n,
+                                    const ferry::cache::statistics& counted) {
+  const ferry::detail::move_facts whole{
       kind, ferry::mapped_space::name, ferry::device_space::name, std::int64_t{16} << 30, 512, n, false,
       false};
-  result.slots = 335544;
-  result.rows = std::int64_t{1} << 25;
-  result.known = true;
-  result.hit_rate = hit_rate;
-  return result;
+  return ferry::detail::explain_cached<exec_space>(profile, whole, std::int64_t{1} << 25, 335544, counted);
 }
 
 TEST_CASE("predictions for cached tables follow the hit rate", "[cache][explain]") {
   const ferry::machine_profile profile;
   const std::int64_t n = 1 << 20;
   double before = 1e9;
-  for (const double rate : {0.0, 0.5, 0.9, 1.0}) {
+  for (const std::uint64_t hits : {0, 5, 9, 10}) {
+    const ferry::cache::statistics counted{.hits = hits, .misses = 10 - hits};
+    const double rate = counted.hit_rate();
     CAPTURE(rate);
-    const auto explanation =
-        ferry::detail::explain_cached<exec_space>(profile, facts(ferry::verb::gather, n, rate));
+    const auto explanation = explained(profile, ferry::verb::gather, n, counted);
     REQUIRE(explanation.candidates.size() == 1);
     const double seconds = explanation.candidates.front().seconds;
     CHECK(seconds < before);
@@ -373,11 +370,9 @@ TEST_CASE("predictions for cached tables follow the hit rate", "[cache][explain]
     CHECK(seconds >= link);
     if (rate <= 0.9) CHECK(seconds < 1.3 * link + 1e-4);
   }
-  const auto step = ferry::detail::explain_cached<exec_space>(profile, facts(ferry::verb::step, n, 0.5));
+  const auto step = explained(profile, ferry::verb::step, n, {.hits = 1, .misses = 1});
   CHECK(step.link_bytes == n * 512);
-  auto unknown = facts(ferry::verb::gather, n, 0.0);
-  unknown.known = false;
-  const auto even = ferry::detail::explain_cached<exec_space>(profile, unknown);
+  const auto even = explained(profile, ferry::verb::gather, n, {});
   CHECK(std::abs(even.hit_rate - 0.01) < 1e-4);
   CHECK_THAT(even.to_string(), ContainsSubstring("equally likely"));
 }

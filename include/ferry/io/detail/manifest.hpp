@@ -39,6 +39,8 @@ struct manifest_piece {
   std::uint32_t file = 0;  ///< position in manifest::files
   std::uint64_t offset = 0;
   std::uint32_t checksum = 0;
+
+  [[nodiscard]] bool operator==(const manifest_piece&) const = default;
 };
 
 /// Units of a chunk that a later save replaced. The piece holds their positions in the chunk, one u32 each,
@@ -46,12 +48,16 @@ struct manifest_piece {
 struct manifest_patch {
   manifest_piece piece;
   std::uint32_t units = 0;
+
+  [[nodiscard]] bool operator==(const manifest_patch&) const = default;
 };
 
 /// A part of an array's bytes: a piece, and the patches to apply to it in their order.
 struct manifest_chunk {
   manifest_piece piece;
   std::vector<manifest_patch> patches;
+
+  [[nodiscard]] bool operator==(const manifest_chunk&) const = default;
 };
 
 /// An array of an entry: its elements in row-major order, cut into chunks of equal size.
@@ -64,6 +70,7 @@ struct manifest_array {
   std::uint32_t unit_bytes = 1;   ///< what patches replace
   std::vector<manifest_chunk> chunks;
 
+  [[nodiscard]] bool operator==(const manifest_array&) const = default;
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] std::uint64_t bytes_of_chunk(std::size_t chunk) const;
   [[nodiscard]] std::uint64_t chunk_count() const { return (bytes() + chunk_bytes - 1) / chunk_bytes; }
@@ -79,6 +86,7 @@ struct manifest_entry {
   std::vector<manifest_fact> facts;
   std::vector<manifest_array> arrays;
 
+  [[nodiscard]] bool operator==(const manifest_entry&) const = default;
   [[nodiscard]] const manifest_fact* fact(std::string_view key) const { return find_item(facts, key); }
   [[nodiscard]] const manifest_array* array(std::string_view key) const { return find_item(arrays, key); }
 };
@@ -87,6 +95,8 @@ struct manifest_entry {
 struct manifest_file {
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
+
+  [[nodiscard]] bool operator==(const manifest_file&) const = default;
 };
 
 struct manifest {
@@ -96,6 +106,7 @@ struct manifest {
   std::vector<manifest_file> files;
   std::vector<manifest_entry> entries;
 
+  [[nodiscard]] bool operator==(const manifest&) const = default;
   [[nodiscard]] const manifest_entry* entry(std::string_view key) const { return find_item(entries, key); }
 };
 
