@@ -3,6 +3,7 @@
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <limits>
@@ -267,7 +268,10 @@ TEST_CASE("an exception amid a verb on several sharded tables ends it on all ran
       tables.emplace_back("w", comm, 20, 4);
       ferry::init::uniform(exec, tables.back(), -1, 1, t);
       before.emplace_back("before", 20, 4);
-      ferry::copy(exec, tables.back(), before.back()).wait();
+      const auto& table = tables.back();  // no verb has listed its owners
+      for (std::int64_t row = 0; row < 20; ++row)
+        std::copy_n(table.shard(table.owner(row)).data() + table.local_row(row) * 4, 4,
+                    before.back().data() + row * 4);
     }
     auto states = states_of(rule, tables);
     const std::vector<std::int64_t> ids{1, 2, 3, 4, 5, 6};
