@@ -743,6 +743,10 @@ void add_backing_array(launch_context<Exec>& call, row_cache& cache, const untyp
   call.refuse_capture(
       "but the rows of this state are not in device memory yet, and each launch would load them again; step "
       "with it once before the capture");
+  if (cache.captured_moves)
+    throw invalid_argument(joined("ferry::", call.verb(), ": ", array.note().describe(),
+                                  " can't be cached any more: a graph that was captured moves the rows of '",
+                                  cache.label, "' without it; step with this state once before the capture"));
   cache.arrays.reserve(cache.arrays.size() + 1);
   const std::string label(array.shape.label);
   entry.allocate(label, cache.memory.slots);

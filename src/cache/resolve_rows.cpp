@@ -4,6 +4,7 @@
 #include "../../backends/enabled.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/detail/packet.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -98,8 +99,8 @@ void launch_swap(const Exec& exec, const std::string& label, const cache_memory&
 }  // namespace
 
 template <ExecutionSpace Exec>
-void swap_listed_rows(launch_context<Exec>& call, row_cache& cache, std::int64_t most_blocks) {
-  const std::string& label = call.label("lru", "fetch");
+void swap_listed_rows(launch_context<Exec>& call, row_cache& cache, const std::string& label,
+                      std::int64_t most_blocks) {
   for (const cached_array& array : cache.arrays) {
     if (array.row_bytes == 0) continue;
     const std::uintptr_t alignment = array.cold | array.hot | static_cast<std::uintptr_t>(array.stride) |
@@ -122,9 +123,16 @@ void empty_group(launch_context<Exec>& call, row_cache& cache, std::int64_t grou
                            std::to_string(uses.groups));
   use_slots(call, cache, true);
   const std::string& label = call.label("lru", "forget");
+  const std::string& fetch_label = call.label("lru", "fetch");  // all memory before the first launch
   launch(call.exec(), label, 1, kernels::clear_count{cache.memory.book.moving_count});
   launch(call.exec(), label, uses.group_slots, kernels::empty_group{cache.memory.book, uses, group});
-  swap_listed_rows(call, cache, most_blocks<occupancy::full>(call.exec()));
+  swap_listed_rows(call, cache, fetch_label, most_blocks<occupancy::full>(call.exec()));
+}
+
+void require_positions(const char* verb, std::int64_t positions) {
+  if (positions >= (std::int64_t{1} << 31) - 1)
+    throw invalid_argument(joined("ferry::", verb, ": a batch of ", positions,
+                                  " positions exceeds the 2^31 - 2 of a table under cache::lru"));
 }
 
 void require_lists(const char* verb, const untyped_array& rows, const row_cache& cache) {
@@ -140,21 +148,25 @@ void require_lists(const char* verb, const untyped_array& rows, const row_cache&
   if (!shape.is_contiguous())
     throw invalid_argument("ferry::" + std::string(verb) + ": the elements of " + rows.note().describe() +
                            " must be adjacent");
-  if (shape.size() >= (std::int64_t{1} << 31) - 1)
-    throw invalid_argument("ferry::" + std::string(verb) + ": " + rows.note().describe() +
-                           " has more positions than 2^31 - 2");
+  if (groups == 0)
+    throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + cache.label +
+                           "' have no elements, so its cache has no slots");
 }
 
 void require_slot_for_each(const untyped_array& rows, const untyped_array& slots) {
   if (rows.shape.rank == slots.shape.rank && rows.shape.extents == slots.shape.extents &&
-      slots.shape.is_contiguous())
+      slots.shape.is_contiguous()) {
+    if (overlap(rows, slots))
+      throw invalid_argument("ferry::resolve: " + slots.note().describe() + " shares memory with " +
+                             rows.note().describe() + ", which is read until all slots are written");
     return;
+  }
   throw invalid_argument("ferry::resolve: " + slots.note().describe() + " must have a slot for each row of " +
                          rows.note().describe() + ", one behind the other");
 }
 
-#define FERRY_RESOLVE_ON(EXEC)                                                     \
-  template void swap_listed_rows(launch_context<EXEC>&, row_cache&, std::int64_t); \
+#define FERRY_RESOLVE_ON(EXEC)                                                                         \
+  template void swap_listed_rows(launch_context<EXEC>&, row_cache&, const std::string&, std::int64_t); \
   template void empty_group(launch_context<EXEC>&, row_cache&, std::int64_t);
 FERRY_FOR_SPACES_OF_DEVICE(FERRY_RESOLVE_ON)
 #undef FERRY_RESOLVE_ON

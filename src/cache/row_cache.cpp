@@ -178,6 +178,7 @@ void open_book(cache_memory& memory, const std::vector<std::int64_t>& rows) {
   fill(exec, make_ref(memory.words), std::uint64_t{0});
   launch(exec, "ferry::cached_table", memory.uses.groups == 0 ? 0 : memory.slots,
          kernels::first_order{memory.uses.order, memory.uses.group_slots});
+  exec.fence("ferry::cached_table");  // verbs may be on any instance
   if (rows.empty() || memory.slots == 0) return;
   launch_context<Kokkos::DefaultExecutionSpace> call(exec, "cached_table");
   auto* buffer = call.pinned<std::int64_t>(memory.slots);

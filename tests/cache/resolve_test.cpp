@@ -363,6 +363,19 @@ TEST_CASE("layers are groups of one table", "[cache][lru]") {
   set.check_slots();
 }
 
+TEST_CASE("statistics count positions, by a plan as well", "[cache][lru]") {
+  auto random = generator(45);
+  const exec_space exec;
+  cached_rows_case<ferry::mapped_space> set(random, 1, 8, 20);
+  const std::vector<std::int64_t> list(30, 7);
+  auto out = make<ferry::device_space>("out", 30, width, std::vector<float>(30 * width, -1.0f));
+  const auto plan = ferry::make_plan(exec, list, 20);
+  ferry::scatter(exec, set.hot, plan, out).wait();
+  CHECK(set.hot.statistics().misses == 30);
+  ferry::scatter(exec, set.hot, plan, out).wait();
+  CHECK(set.hot.statistics().hits == 30);
+}
+
 TEST_CASE("resolve refuses what does not fit", "[cache][lru]") {
   auto random = generator(37);
   const exec_space exec;
@@ -391,6 +404,9 @@ TEST_CASE("resolve refuses what does not fit", "[cache][lru]") {
   CHECK_THROWS_MATCHES(ferry::resolve(exec, set.hot, foreign, two).wait(), ferry::out_of_range,
                        MessageMatches(ContainsSubstring("position 1")));
   CHECK(take(two) == std::vector<std::int64_t>{0, -2});
+  auto both = make<ferry::device_space>("both", std::vector<std::int64_t>{1, 2, 3});
+  CHECK_THROWS_MATCHES(ferry::resolve(exec, set.hot, both, both), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("shares memory with")));
   CHECK_THROWS_AS(ferry::cached_table(set.table, ferry::cache::lru{.slots = 5, .groups = 3}),
                   ferry::invalid_argument);
   CHECK_THROWS_AS(set.hot.forget(exec, 2), ferry::invalid_argument);

@@ -3,6 +3,7 @@
 #include "heap/survive.hpp"
 #include "support/test.hpp"
 
+#include <ferry/cache.hpp>
 #include <ferry/int8.hpp>
 #include <ferry/quantized.hpp>
 
@@ -147,6 +148,58 @@ TEST_CASE("a verb whose k-th allocation fails leaves everything as it was: devic
 
 TEST_CASE("a verb whose k-th allocation fails leaves everything as it was: pinned_space", "[failing_heap]") {
   survive_all_verbs<ferry::pinned_space>();
+}
+
+/// A table behind the rows used last, of which some have changed.
+struct lru_world {
+  Kokkos::DefaultExecutionSpace exec;
+  ferry::tensor<float, ferry::mapped_space> table{"a table with a label of more than thirty letters", rows,
+                                                  width};
+  ferry::tensor<float, ferry::device_space> batch{"a batch with a label of more than thirty letters", n,
+                                                  width};
+  ferry::tensor<std::int64_t, ferry::device_space> list{"rows", n}, slots{"slots", n};
+  ferry::cached_table<decltype(table), ferry::cache::lru> hot = make();
+
+  lru_world() {
+    const std::vector<std::int64_t> drawn = batch_indices();
+    ferry::init::uniform(exec, batch, -1.0f, 1.0f, 8);
+    ferry::copy(exec, ferry::tensor_view<const std::int64_t, ferry::pageable_space>(drawn.data(), n), list)
+        .wait();
+    ferry::scatter(exec, hot, drawn, batch).wait();
+  }
+  [[nodiscard]] std::vector<double> contents() {
+    std::vector<double> content;
+    for (std::int64_t first = 0; first < rows; first += 20) {
+      std::vector<std::int64_t> part(20);
+      for (std::size_t i = 0; i < part.size(); ++i) part[i] = first + static_cast<std::int64_t>(i);
+      ferry::tensor<float, ferry::device_space> out("out", 20, width);
+      ferry::gather(exec, hot, part, out).wait();
+      const auto numbers = take(out);
+      content.insert(content.end(), numbers.begin(), numbers.end());
+    }
+    return content;
+  }
+
+ private:
+  decltype(hot) make() {
+    ferry::init::uniform(exec, table, -1.0f, 1.0f, 7);
+    return decltype(hot)(table, ferry::cache::lru{.slots = 13, .groups = 2});
+  }
+};
+
+TEST_CASE("slots hold the rows that they are said to hold after an allocation has failed", "[failing_heap]") {
+  int failures = 0;
+  const auto survive = [&](const char* label, const auto& call) {
+    failures += survive_every_failure<lru_world>(label, call);
+  };
+  survive("resolve", [](auto& kit) {
+    ferry::resolve(kit.exec, kit.hot, kit.list, kit.slots, ferry::overflow::spill{}).wait();
+  });
+  survive("forget", [](auto& kit) { kit.hot.forget(kit.exec, 0).wait(); });
+  survive("prefetch",
+          [](auto& kit) { kit.hot.prefetch(kit.exec, kit.list, ferry::overflow::spill{}).wait(); });
+  survive("gather", [](auto& kit) { ferry::gather(kit.exec, kit.hot, kit.list, kit.batch).wait(); });
+  CHECK(failures > 10);
 }
 
 TEST_CASE("a step with a bad index is not counted where its message lacks memory", "[failing_heap]") {

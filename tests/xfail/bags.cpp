@@ -114,7 +114,7 @@ static_cast<void>(ferry::for_each_table(codes));
 #endif
 
 // ---- gather_bags_of_range: Several tables come in a list.
-// expected-errors: 3 a range of tables is no table: gather_bags and step_bags take one as for_each_table
+// expected-errors: 3 a range of tables is no table: gather_bags, step_bags and copy_rows take one as for_each_table
 // most-lines: 40
 using table_type = ferry::tensor<float, ferry::mapped_space>;
 using quantized = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space>;
@@ -131,7 +131,7 @@ ferry::step_bags(exec, rule, tables, states, indices, offsets, pooled).wait();
 #endif
 
 // ---- gather_over_tables: Verbs on rows take one table.
-// expected-error: the tables of for_each_table serve gather_bags and step_bags alone
+// expected-error: the tables of for_each_table serve gather_bags, step_bags and copy_rows alone
 [[maybe_unused]] std::vector<std::int64_t> indices{1, 2, 3}, offsets{0, 2, 3};
 std::vector<decltype(ferry::optim::make_state(rule, table))> states;
 // legal: ferry::gather(exec, table, indices, batch).wait();

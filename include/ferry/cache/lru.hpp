@@ -4,6 +4,7 @@
 #include <ferry/cache/cache_policy.hpp>
 #include <ferry/error.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,7 @@ struct lru {
   /// @{
   [[nodiscard]] std::int64_t most_rows(std::int64_t table_rows) const {
     const std::int64_t number = groups.value();
-    if (number < 1 || table_rows % number != 0)
+    if (number < 1 || number > std::max<std::int64_t>(1, table_rows) || table_rows % number != 0)
       throw invalid_argument(ferry::detail::joined("ferry::cache::lru: groups = ", number,
                                                    ", must be positive and divide the ", table_rows,
                                                    " rows of the table"));

@@ -130,6 +130,7 @@ template <class Exec, class Table, CachePolicy Policy, class Rows, class Slots, 
   const auto list = make_ref(rows);
   const auto output = make_ref(slots);
   detail::require_resolve<Exec, Policy, std::remove_const_t<decltype(list)>, choice>();
+  detail::require_output<Slots>();
   detail::require_slots<Exec, std::remove_const_t<decltype(output)>>();
   detail::require_slot_for_each(list, output);
   return detail::resolve_lists<choice>(exec, "resolve", hot, list, output.data, output);

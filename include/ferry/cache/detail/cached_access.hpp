@@ -234,12 +234,20 @@ class table_access<cached_table<Table, Policy>> {
   template <class Exec, class Source>
   const std::int64_t* find_items(launch_context<Exec>& call, const Source& source, row_search search,
                                  const std::shared_ptr<plan_storage>& plan) const {
+    const auto items = counted(source, search.items);
     if constexpr (keeps_order<Policy>) {
-      resolve_rows(call, cache_, source, batch_lines{search.items, false},
-                   static_cast<std::int64_t*>(nullptr), true, most_blocks<occupancy::full>(call.exec()));
+      const auto& rows = [&]() -> const auto& {
+        if constexpr (kernels::may_repeat_rows<std::remove_const_t<decltype(items)>>)
+          return source;
+        else
+          return items;
+      }
+      ();
+      resolve_rows(call, cache_, rows, batch_lines{search.items, false}, static_cast<std::int64_t*>(nullptr),
+                   true, most_blocks<occupancy::full>(call.exec()));
       search.is_tallied = true;
     }
-    return detail::find_rows(call, cache_, counted(source, search.items), search, plan);
+    return detail::find_rows(call, cache_, items, search, plan);
   }
   template <class Job>
   auto addressed_by(const Job& job, const std::int64_t* packed,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/find_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/report.hpp>
@@ -57,6 +58,16 @@ struct item_run {
     return {first, Kokkos::min(items, first + count)};
   }
 };
+
+/// Positions of an item of a batch: of the segment of a plan several.
+template <class Source>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t positions_of_item(const Source&, std::int64_t) {
+  return 1;
+}
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t positions_of_item(const counted_segments& segments,
+                                                           std::int64_t item) {
+  return segments.positions(item);
+}
 
 /// Looks up the slots of a batch's rows, and gives rows without one the slots of their group that were used
 /// least recently. Slots that the batch uses keep their rows. Rows get slots in the order of their first
@@ -143,10 +154,10 @@ struct choose_slots {
       if (want.row < 0) continue;
       if (const std::uint32_t entry = book.directory.slot_of[want.row]; row_directory::is_cached(entry)) {
         Kokkos::atomic_max(uses.marks + entry - 1, mark(batch, p));
-        ++hits;
+        hits += positions_of_item(source, p);
       } else {
         Kokkos::atomic_max(book.directory.slot_of + want.row, claim(p));
-        ++misses;
+        misses += positions_of_item(source, p);
       }
     }
     std::int64_t all_bad = 0;

@@ -37,6 +37,9 @@ struct batch_lines {
   bool by_lines;
 };
 
+/// Throws invalid_argument for more positions than marks can tell apart.
+void require_positions(const char* verb, std::int64_t positions);
+
 /// Enqueues kernel(group) for each group: by a team of a device, by a thread of a host.
 template <class Exec, class Kernel>
 void launch_groups(const Exec& exec, const std::string& label, std::int64_t groups, const Kernel& kernel) {
@@ -54,15 +57,18 @@ void launch_groups(const Exec& exec, const std::string& label, std::int64_t grou
 template <class Exec, class Source, class Slot>
 void resolve_rows(launch_context<Exec>& call, row_cache& cache, const Source& source,
                   const batch_lines& batch, Slot* slots, bool spills, std::int64_t blocks) {
+  require_positions(call.verb(), batch.positions);
   use_slots(call, cache, true);
   const cache_memory& memory = cache.memory;
   const std::string& label = call.label("lru", "choose");
+  const std::string& fetch_label = call.label("lru", "fetch");  // all memory before the first launch
+  cache.captured_moves = cache.captured_moves || call.capturing();
   launch(call.exec(), label, 1, kernels::clear_count{memory.book.moving_count});
   launch_groups(call.exec(), label, memory.uses.groups,
                 kernels::choose_slots<Source, Slot>{memory.book, memory.uses, source, slots, batch.positions,
                                                     cache.rows, fast_divisor(memory.uses.group_rows),
                                                     batch.by_lines, spills, call.report()});
-  swap_listed_rows(call, cache, blocks);
+  swap_listed_rows(call, cache, fetch_label, blocks);
 }
 
 }  // namespace ferry::detail

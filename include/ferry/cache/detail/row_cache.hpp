@@ -164,6 +164,7 @@ struct row_cache {
   std::int64_t row_bytes = 0;                  ///< of the table's arrays
   bool changed = false;                        ///< true if slots may be newer than host memory
   bool captured = false;                       ///< true if a graph may write to slots at any time
+  bool captured_moves = false;                 ///< true if a graph moves the rows of the arrays above
 
   std::int64_t interval = 0;  ///< batches between two refreshes; 0: none
   std::int64_t batches = 0;   ///< begun so far
@@ -280,7 +281,8 @@ bool begin_batch(launch_context<Exec>& call, row_cache& cache, const std::shared
 /// Moves the rows of the slots in book.moving: those that leave from changed slots to host memory, then those
 /// that enter. Each entry is twice the slot, plus one if the slot has changed.
 template <ExecutionSpace Exec>
-void swap_listed_rows(launch_context<Exec>& call, row_cache& cache, std::int64_t most_blocks);
+void swap_listed_rows(launch_context<Exec>& call, row_cache& cache, const std::string& label,
+                      std::int64_t most_blocks);
 
 /// Empties a group of cache::lru. Throws invalid_argument if there is none of that number.
 template <ExecutionSpace Exec>

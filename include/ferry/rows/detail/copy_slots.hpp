@@ -79,6 +79,10 @@ class copy_slots {
     if (items.bytes > how.slot_bytes)
       workers_ = static_cast<int>(std::max<std::int64_t>(1, workers_ * how.slot_bytes / items.bytes));
     workers_ = static_cast<int>(std::min<std::int64_t>(workers_, pieces));
+    // Long items: no more slots than usual ones would take memory.
+    if (const std::int64_t piece = per_slot_ * items.bytes; piece > how.slot_bytes)
+      workers_ = static_cast<int>(
+          std::min<std::int64_t>(workers_, std::max<std::int64_t>(2, workers_ * how.slot_bytes / piece)));
     team_.hire(workers_ - 1, threads);
     workers_ = 1 + team_.helpers();
     depth_ = std::clamp<std::int64_t>(how.slots, 1, (pieces + workers_ - 1) / workers_);

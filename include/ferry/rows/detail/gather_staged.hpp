@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/copy_slots.hpp>
@@ -69,7 +70,7 @@ void gather_by_slot(const Exec& exec, const std::string& label, const Rows& rows
   if constexpr (is_host_exec<Exec>)
     launch_gather(caller_thread{}, label, rows, out, source, items);
   else
-    launch_gather(exec, label, rows, out, source, items, schedule::team_chunks{});
+    launch_gather(exec, label, rows, out, source, items, schedule::team_chunks{.is_reported = false});
 }
 
 /// Gathers rows through host memory, by the host's threads. `rows` lists the table row of each position, -1
@@ -88,6 +89,7 @@ void gather_staged(launch_context<Exec>& call, const array_ref<T, TableSpace>& t
   copy_slots<Exec> slots(call, {label, n, bytes_of_rows(out, 1)}, slot_tuning::of_rows(call.exec()),
                          call.exec());
   if constexpr (TableSpace::is_host_accessible) {
+    const tool_kernel report(call.exec(), label);
     slots.to_device(
         [&](std::byte* slot, std::int64_t first, std::int64_t count) {
           launch_gather(caller_thread{}, label, table, rows_in_slot<Out>(slot, count, width),
@@ -104,6 +106,7 @@ void gather_staged(launch_context<Exec>& call, const array_ref<T, TableSpace>& t
     auto* const device_list = call.template scratch<std::int64_t>(n);
     transfer(call.exec(), "ferry::indices", device_list, device_space::name, rows, pinned_space::name,
              n * static_cast<std::int64_t>(sizeof(std::int64_t)));
+    const tool_kernel report(call.exec(), label);
     slots.from_device(
         [&](std::byte* slot, std::int64_t first, std::int64_t count) {
           gather_by_slot(call.exec(), label, table, rows_in_slot<Out>(slot, count, width),

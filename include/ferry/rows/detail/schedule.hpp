@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -136,6 +137,7 @@ struct team_chunks {
   const std::int64_t* count = nullptr;  ///< the number of items, if only the device knows it
   std::int64_t chunk = 0;
   kernels::split_state split{};
+  bool is_reported = true;  ///< false for kernels of several host threads, which tools need not expect
 
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t, std::int64_t, const Functor& functor) const {
@@ -147,7 +149,8 @@ struct team_chunks {
   void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
                const Functor& functor) const {
     const int teams = execution_backend<Exec>::tuning(exec).ordered_teams;
-    const tool_kernel reported(exec, label);
+    std::optional<tool_kernel> report;
+    if (is_reported) report.emplace(exec, label);
     execution_backend<Exec>::launch_blocks(
         exec, label, teams, tuning_of<Exec>::ordered_team_size,
         kernels::team_chunked<Functor>{functor, items, count, per_item, chunk, split, teams});

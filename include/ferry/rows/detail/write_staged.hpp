@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/path.hpp>
@@ -48,6 +49,7 @@ auto values_on_device(launch_context<Exec>& call, const std::string& label,
   const auto batch = dense_rows<plain, device_space>(data, values.rows(), wide, "values");
   copy_slots<Exec> slots(call, {label, values.rows(), row_bytes}, slot_tuning::of_rows(call.exec()),
                          call.exec());
+  const tool_kernel report(call.exec(), label);
   slots.to_device(
       [&](std::byte* slot, std::int64_t first, std::int64_t count) {
         launch_gather(caller_thread{}, label, rows_from(values, first, count),
@@ -88,6 +90,7 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
   }
   copy_slots<Exec> slots(call, {label, items, row_bytes}, slot_tuning::of_rows(call.exec()), call.exec());
   before_writing();
+  const tool_kernel report(call.exec(), label);
   slots.from_device(
       [&](std::byte* slot, std::int64_t first, std::int64_t count) {
         gather_by_slot(call.exec(), label, rows_from(values, first, count),

@@ -69,10 +69,10 @@ consteval void fail_with() {
       "ferry: step_bags over for_each_table takes a range of states, one for each table in their order: a std::vector or a std::array of what make_state returns.");
   static_assert(
       Found != flaw::one_table,
-      "ferry: the tables of for_each_table serve gather_bags and step_bags alone; call other verbs once for each table.");
+      "ferry: the tables of for_each_table serve gather_bags, step_bags and copy_rows alone; call other verbs once for each table.");
   static_assert(
       Found != flaw::table_range,
-      "ferry: a range of tables is no table: gather_bags and step_bags take one as for_each_table(range); call other verbs once for each table.");
+      "ferry: a range of tables is no table: gather_bags, step_bags and copy_rows take one as for_each_table(range); call other verbs once for each table.");
   static_assert(
       Found != flaw::quantized,
       "ferry: this argument must be an array of numbers, not a table of quantized rows; quantize(exec, numbers, table) writes such a table, and dequantize(exec, table, numbers) reads it.");
