@@ -86,7 +86,7 @@ void require_separate(const char* verb, const std::vector<untyped_array>& tables
     return static_cast<const std::byte*>(table.data) +
            elements * static_cast<std::int64_t>(table.element_bytes);
   };
-  // Tables that begin before the end of an earlier one are rare: columns of one array, or a table named twice.
+  // Tables that begin before the end of an earlier one are rare: columns of one array, or a table given twice.
   for (std::size_t t = 0; t < by_address.size(); ++t)
     for (std::size_t later = t + 1;
          later < by_address.size() &&

@@ -14,6 +14,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ferry::optim {
 
@@ -68,9 +69,9 @@ void require_options_in_float(std::string_view rule, std::span<const option_rang
   }
 }
 
-void require_in_float(std::string_view rule, std::initializer_list<option_value> options) {
-  for (const auto& option : options)
-    require_options_in_float(rule, std::array{option_range{option.name, option.value, true, ""}});
+void require_in_float(std::string_view rule, std::initializer_list<std::pair<const char*, double>> options) {
+  for (const auto& [name, value] : options)
+    require_options_in_float(rule, std::array{option_range{name, value, true, ""}});
 }
 
 loss_scale::loss_scale(const loss_scale_options& options) : options_(options), scale_(options.init_scale) {
@@ -137,9 +138,9 @@ double checked_count(std::string_view schedule, double step) {
 double checked_count(std::string_view schedule, schedule_step step) {
   return checked_count(schedule, static_cast<double>(step.count));
 }
-/// From lr to eta_min and back while `turn` goes from 0 to 2 pi.
-double on_cosine(double lr, double eta_min, double turn) {
-  return eta_min + (lr - eta_min) * (1.0 + std::cos(turn)) / 2.0;
+/// From lr to eta_min and back while `angle` goes from 0 to 2 pi.
+double on_cosine(double lr, double eta_min, double angle) {
+  return eta_min + (lr - eta_min) * (1.0 + std::cos(angle)) / 2.0;
 }
 constexpr double pi = 3.14159265358979323846;
 

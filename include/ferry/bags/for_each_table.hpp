@@ -11,10 +11,7 @@
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
-#include <iterator>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace ferry {

@@ -45,10 +45,10 @@ ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices
   using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
   const access_to<Table, true> access(table, "gather_bags");
   const auto out = make_ref(pooled);
-  const auto& named = rows_named_by(indices);
+  const auto& batch = rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
-  require_bag_batch<Bag, Exec>(access, named, bags, extra, out);
-  return pool_bags<path_policy, typename Bag::pooling, bounds_policy>(exec, access, named, bags, extra, out);
+  require_bag_batch<Bag, Exec>(access, batch, bags, extra, out);
+  return pool_bags<path_policy, typename Bag::pooling, bounds_policy>(exec, access, batch, bags, extra, out);
 }
 
 }  // namespace detail

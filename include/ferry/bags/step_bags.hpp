@@ -26,9 +26,9 @@ namespace ferry::detail {
 /// The gradients are rows of bags, and the plan says which row is whose.
 struct rows_of_bags {
   static constexpr const char* verb = "step_bags";
-  template <class Exec, class Chosen, class Named>
-  static void require(const auto& table, const Named& named, const auto&) {
-    require_plan<Exec, Chosen>(verb, named, table);
+  template <class Exec, class Chosen, class Batch>
+  static void require(const auto& table, const Batch& batch, const auto&) {
+    require_plan<Exec, Chosen>(verb, batch, table);
   }
 };
 
@@ -59,10 +59,10 @@ ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& sta
     using sum = sum_of_positions<pooling, Extra>;
     using with_sum = chosen_policies<typename chosen::list, sum>;
     using compute = step_type<typename step_access<Table&>::value_type, typename State::value_type, Value>;
-    const auto& named = rows_named_by(indices);
-    access.require_foreign(verb, named, offsets, grads, extra, weight_grads);
+    const auto& batch = rows_named_by(indices);
+    access.require_foreign(verb, batch, offsets, grads, extra, weight_grads);
     const auto bags = bags_named_by(offsets);
-    const std::int64_t positions = positions_of(named);
+    const std::int64_t positions = positions_of(batch);
     require_bags(verb, bags, positions, grads);
     require_a_bag(verb, positions, grads);
     require_shapes(verb, access.table(), grads.rows(), grads);
@@ -75,16 +75,16 @@ ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& sta
       return step_rows<with_sum, rows_of_bags>(exec, rule, access, state, rows_named_by(shares.plan),
                                                shares.gradients);
     };
-    require_bag_indices<Exec, chosen>(verb, named, access.table());
-    if constexpr (is_plan<std::remove_cvref_t<decltype(named)>>)
-      return step_by(named);
+    require_bag_indices<Exec, chosen>(verb, batch, access.table());
+    if constexpr (is_plan<std::remove_cvref_t<decltype(batch)>>)
+      return step_by(batch);
     else
-      return step_by(plan_rows_of<bounds_policy>(exec, named, access.table().rows()));
+      return step_by(plan_rows_of<bounds_policy>(exec, batch, access.table().rows()));
   }
 }
 
 /// Checks the types of step_bags.
-template <class Exec, class Rule, class Table, class StateRule, class Indices, class Offsets, class Grads,
+template <class Exec, class Rule, class Table, class State, class Indices, class Offsets, class Grads,
           class Bag>
 consteval void require_bag_step() {
   using chosen = typename Bag::chosen;
@@ -93,7 +93,7 @@ consteval void require_bag_step() {
       has_trained_bags<std::remove_reference_t<Table>&>,
       "ferry: of quantized tables step_bags trains a rowwise_int8_tensor; for another one gather the gradient of its bag for each position, and call step.");
   if constexpr (has_trained_bags<std::remove_reference_t<Table>&>) {
-    require_step_rule<Rule, StateRule>();
+    require_step_rule<Rule, typename State::rule_type>();
     require_row_verb<Exec, typename access::checked, Indices, Grads, chosen, true, true>();
     require_offsets<Exec, Offsets>();
     static_assert(
@@ -150,17 +150,16 @@ namespace ferry {
 /// for bad offsets too, unless bounds are unchecked; table and state are then unchanged. The indices are
 /// sorted; to use a row_plan saves that. A graph can't capture this verb. The call uses scratch memory: 16
 /// bytes per position, 8 more with weights, and one row per bag for pooling::mean and pooling::max.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Offsets, class Grads, class... Policies>
-  requires(
-      detail::takes_bags<Table>&& detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
-                                               optim::state<StateRule, StateType, StateSpace>&,
-                                               const Indices&, const Offsets&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Offsets,
+          class Grads, class... Policies>
+  requires(detail::takes_bags<Table>&&
+               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table, State&,
+                            const Indices&, const Offsets&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
+    const Offsets& offsets, const Grads& pooled_grads, Policies...) {
   using bag = detail::bag_policies<Policies...>;
-  detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
+  detail::require_bag_step<Exec, Rule, Table, State, Indices, Offsets, Grads, bag>();
   return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    detail::no_array{}, detail::no_array{});
 }
@@ -169,18 +168,16 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 ///
 ///   extra     under pooling::sum and pooling::mean the weights of the positions, by which the shares are
 ///             multiplied. Under pooling::max the positions of the maxima, as gather_bags wrote them.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Offsets, class Grads, class Extra, class... Policies>
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Offsets,
+          class Grads, class Extra, class... Policies>
   requires(detail::takes_bags<Table>&& detail::AnArray<Extra>&&
-               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
-                            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
-                            const Grads&, const Extra&, Policies...>)
+               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table, State&,
+                            const Indices&, const Offsets&, const Grads&, const Extra&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Extra& extra,
-    Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
+    const Offsets& offsets, const Grads& pooled_grads, const Extra& extra, Policies...) {
   using bag = detail::bag_policies<Policies...>;
-  detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
+  detail::require_bag_step<Exec, Rule, Table, State, Indices, Offsets, Grads, bag>();
   detail::require_step_extra<Exec, typename bag::pooling, Extra>();
   return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    make_ref(extra), detail::no_array{});
@@ -196,18 +193,17 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 ///
 /// The sums have the order of additions that ferry::step uses for sums over a row. Table and weight_grads
 /// must be in memory that kernels of `exec` reach.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Offsets, class Grads, class Weights, class WeightGrads, class... Policies>
-  requires(detail::takes_bags<Table>&& detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&&
-               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
-                            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
-                            const Grads&, const Weights&, WeightGrads, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Offsets,
+          class Grads, class Weights, class WeightGrads, class... Policies>
+  requires(detail::takes_bags<Table>&& detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&& detail::Fits<
+           detail::step_bags_arguments, const Exec&, const Rule&, Table, State&, const Indices&,
+           const Offsets&, const Grads&, const Weights&, WeightGrads, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Weights& weights,
-    WeightGrads&& weight_grads, Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
+    const Offsets& offsets, const Grads& pooled_grads, const Weights& weights, WeightGrads&& weight_grads,
+    Policies...) {
   using bag = detail::bag_policies<Policies...>;
-  detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
+  detail::require_bag_step<Exec, Rule, Table, State, Indices, Offsets, Grads, bag>();
   detail::require_step_extra<Exec, typename bag::pooling, Weights>();
   detail::require_weight_gradients<Exec, typename bag::pooling, WeightGrads>();
   return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),

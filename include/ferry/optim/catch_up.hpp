@@ -1,18 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/optim/detail/caught_up.hpp>
+#include <ferry/error.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/step_inputs.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/optim/detail/update_job.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/policy/step_count.hpp>
+#include <ferry/rows/detail/fill_elements.hpp>
+#include <ferry/rows/detail/row_weights.hpp>
+#include <ferry/rows/detail/tile.hpp>
 #include <ferry/rows/gather.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
-namespace ferry {
+/// Computes the current rows of a table under step_count::catch_up, with all missed steps applied.
+namespace ferry::kernels {
 
-namespace detail {
+/// Row k of `out` = the row of item k with its missed steps applied, see row_weights. Source: `identity` for
+/// all rows of the table, which is `out` then, and whose state is written as well.
+///
+/// Device mapping: one thread per (item, tile), row-major. Host mapping: one iteration per item.
+/// Operation: an update_row.
+template <class Compute, class Tile, class Source, class Operation, class Out>
+struct caught_up_rows {
+  static constexpr bool updates_table = std::is_same_v<Source, identity>;
+
+  Source source;
+  Operation operation;
+  Out out;
+  std::int64_t width;
+  detail::fast_divisor tiles;
+
+  /// Bytes of a host's item, without the steps that it missed.
+  [[nodiscard]] std::int64_t bytes_each() const {
+    return width * static_cast<std::int64_t>(Operation::arrays * sizeof(Compute));
+  }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t item = tiles.quotient(i);
+    const std::int64_t first = (i - item * tiles.divisor()) * Tile::elements;
+    const std::int64_t end = Tile::partial ? width : first + Tile::elements;
+    const std::int64_t row = source.row(item, first == 0);
+    if (row < 0) return;
+    for (std::int64_t column = first; column < end; column += Tile::elements) {
+      const int count = static_cast<int>(end - column < Tile::elements ? end - column : Tile::elements);
+      typename Operation::template held<Tile, Compute> tile;
+      operation.load(tile, row, column, count);
+      operation.catch_up(tile, row, count);
+      out.template store<Tile>(tile.weight, source.position(item), column, count);
+      if constexpr (updates_table) operation.state.store(tile, row, column, count);
+    }
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Launches caught_up_rows on the verb's execution space or the host's, in the type in which the steps were
+/// computed.
+template <class Rounding, int Fields = -1, class On, class Job, class Source, class Out>
+void launch_caught_up(auto& call, const On& exec, const Job& job, const Source& source, const Out& out) {
+  constexpr int fields = Fields < 0 ? Job::min_fields : Fields;
+  if constexpr (fields < Job::max_fields)
+    if (job.fields != fields) return launch_caught_up<Rounding, fields + 1>(call, exec, job, source, out);
+  constexpr bool updates_table = std::is_same_v<Source, kernels::identity>;
+  const std::string label = updates_table ? "ferry::catch_up" : "ferry::gather::caught_up";
+  // The last step did not name a row with missed steps, so its random bits for that row are unused.
+  const kernels::step_randomness randomness{job.clock->seed, static_cast<std::uint64_t>(job.step - 1),
+                                            job.clock->rows};
+  const auto target = kernels::weights_rounded<Rounding::is_random>(out.data, out.row_stride(), randomness);
+  const auto launch_in = [&]<class Compute, class Tile>(std::type_identity<Compute>, Tile) {
+    const Job ready =
+        job.template prepare<false>(call, label, array_ref<const Compute, typename Out::memory_space>{});
+    const auto operation = ready.template operation<On, Compute, fields>();
+    const std::int64_t width = job.table.width(), tiles = Tile::host ? 1 : width / Tile::elements;
+    using kernel = kernels::caught_up_rows<exact_number<On, Compute>, Tile, Source,
+                                           std::remove_const_t<decltype(operation)>,
+                                           std::remove_const_t<decltype(target)>>;
+    if constexpr (updates_table) before_writing();
+    launch(exec, label, out.rows() * tiles, kernel{source, operation, target, width, fast_divisor(tiles)});
+  };
+  const auto launch_tiles = [&](auto compute) {
+    if constexpr (is_host_exec<On>)
+      launch_in(compute, kernels::host_tile{});
+    else if (job.template packs<void>(out))
+      launch_in(compute, kernels::packed_tile{});
+    else
+      launch_in(compute, kernels::single_tile{});
+  };
+  if constexpr (std::is_same_v<typename Job::template compute_type<float>, float>)
+    if (!job.clock->updates.is_in_double()) return launch_tiles(std::type_identity<float>{});
+  launch_tiles(std::type_identity<double>{});
+}
 
 template <class Chosen, class Exec, class Rule, class T, class Space, class State>
 ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table,
@@ -28,19 +120,17 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
       !rounding_policy::is_random || !std::is_floating_point_v<T>,
       "ferry: rounding::stochastic is for tables of half_t or bhalf_t; weights of float and double are not rounded to a narrower format.");
   require_dense_rows("catch_up", table);
-  require_optimizer("catch_up", optimizer, table);
+  const auto arrays = arrays_for_catch_up("catch_up", optimizer, state, table);
   launch_context<Exec> call(exec, "catch_up");
-  if (!may_be_behind("catch_up", state, table)) return call.finish();
+  if (!arrays) return call.finish();
   call.refuse_capture("but catching up ends a history on the host; do it before the capture");
   auto& clock = *state.clock();
-  const auto arrays = arrays_for_catch_up("catch_up", state, table);
-  const catch_up_job<Rule, T, Space, State> job{table,     arrays,          state.fields(),
+  const catch_up_job<Rule, T, Space, State> job{table,     *arrays,         state.fields(),
                                                 optimizer, clock.steps + 1, state.clock()};
   const std::string label = "ferry::catch_up";
   const auto catch_up_on = [&](const auto& kernel_exec) {
     if (table.width() != 0)
-      launch_caught_up<rounding_policy>(call, kernel_exec, label, job, kernels::identity{}, table.rows(),
-                                        table, true);
+      launch_caught_up<rounding_policy>(call, kernel_exec, job, kernels::identity{}, table);
     launch_fill(kernel_exec, call.label("count"),
                 fill_target<std::uint32_t>{clock.row_steps.data(), table.rows(), 1, 1},
                 kernels::constant_value<std::uint32_t>{static_cast<std::uint32_t>(clock.steps)});
@@ -88,33 +178,33 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
   require_catch_up<Exec, Rule, value, space, State>();
   static_assert(NumberElement<typename decltype(out)::value_type>,
                 "ferry: a gather that catches up gives numbers.");
-  require_optimizer("gather", optimizer, rows);
-  if (!may_be_behind("gather", state, rows)) return gather(exec, table, indices, output, policies...);
-  const auto& named = rows_named_by(indices);
-  require_batch<Exec, chosen>("gather", rows, named, out);
+  const auto arrays = arrays_for_catch_up("gather", optimizer, state, rows);
+  if (!arrays) return gather(exec, table, indices, output, policies...);
+  const auto& batch = rows_named_by(indices);
+  require_batch<Exec, chosen>("gather", rows, batch, out);
 
   launch_context<Exec> call(exec, "gather");
   call.refuse_capture(counts_each_step);
-  const auto arrays = arrays_for_catch_up("gather", state, rows);
   const catch_up_job<Rule, value, space, State> job{
-      rows, arrays, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
+      rows, *arrays, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
   require_direct_reach("gather", exec, out);
   call.writes_to(out);
   job.for_each_array([&](const auto& array) {
     require_direct_reach("gather", exec, array);
     call.reads_from(array);
   });
-  if constexpr (is_plan<Indices>) call.use(named.storage());
+  if constexpr (is_plan<Indices>) call.use(batch.storage());
   if (out.size() != 0)
-    launch_caught_up<rounding::nearest>(call, exec, "ferry::gather::caught_up", job,
-                                        rows_for_kernels<bounds_policy>(call, named, rows.rows()), out.rows(),
-                                        out, false);
+    launch_caught_up<rounding::nearest>(call, exec, job,
+                                        rows_for_kernels<bounds_policy>(call, batch, rows.rows()), out);
   else if constexpr (!is_plan<Indices>)
-    look_at_bounds<bounds_policy>(call, named, rows.rows());
-  return call.finish(rows, positions_of(named), has_signed_indices(named));
+    look_at_bounds<bounds_policy>(call, batch, rows.rows());
+  return call.finish(rows, positions_of(batch), has_signed_indices(batch));
 }
 
-}  // namespace detail
+}  // namespace ferry::detail
+
+namespace ferry {
 
 /// Under step_count::catch_up: applies to every row of the table the steps that it missed. Table and state
 /// are then the result of dense training.
@@ -127,17 +217,14 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
 ///
 /// Call it before saving table and state, and before code other than the gather below reads them. It drops
 /// the coefficient history of the steps so far and frees its memory. If it is called often, rounding::nearest
-/// loses changes below half a unit in the last place of half_t and bhalf_t. The work is enqueued on `exec`;
+/// loses changes below half a unit roundoff of half_t and bhalf_t. The work is enqueued on `exec`;
 /// if `exec` can't reach the memory, the host does it before the call returns. Throws invalid_argument for
 /// arguments that do not fit.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class... Policies>
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class... Policies>
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
-           detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Table,
-                        optim::state<StateRule, StateType, StateSpace>&, Policies...>)
+           detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Table, State&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, Policies...) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Table>();
   detail::require_output<Table>();
@@ -145,13 +232,11 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, make_ref(table), state);
 }
 /// catch_up for records, which hold weights and state of a row in one record.
-template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
-          class... Policies>
-  requires(detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, Policies...>)
+template <class Exec, class Rule, class Records, class... Policies>
+  requires(detail::is_records<Records> && !detail::is_table_object<Records> &&
+           detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Records&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
-    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
-    Policies...) {
+    const Exec& exec, const Rule& rule, Records& records, Policies...) {
   detail::require_execution_space<Exec>();
   return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, records.table(), records);
 }
@@ -170,25 +255,24 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
 ///
 /// Table and state stay unchanged: a row's next step applies the missed steps for good. Ordering, lifetimes
 /// and errors are those of gather for any table.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Out, class... Policies>
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Out,
+          class... Policies>
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
-           detail::Fits<detail::gather_arguments, const Exec&, const Rule&, const Table&,
-                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, Out, Policies...>)
+           detail::Fits<detail::gather_arguments, const Exec&, const Rule&, const Table&, State&,
+                        const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Rule& rule, const Table& table,
-    optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out,
+    const Exec& exec, const Rule& rule, const Table& table, State& state, const Indices& indices, Out&& out,
     Policies... policies) {
   return detail::gather_current_rows(exec, rule, table, state, indices, out, policies...);
 }
 /// gather for records, which hold weights and state of a row in one record.
-template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
-          class Indices, class Out, class... Policies>
-  requires(detail::Fits<detail::gather_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, Out, Policies...>)
+template <class Exec, class Rule, class Records, class Indices, class Out, class... Policies>
+  requires(detail::is_records<Records> && !detail::is_table_object<Records> &&
+           detail::Fits<detail::gather_arguments, const Exec&, const Rule&, Records&, const Indices&, Out,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
-    const Indices& indices, Out&& out, Policies... policies) {
+    const Exec& exec, const Rule& rule, Records& records, const Indices& indices, Out&& out,
+    Policies... policies) {
   return detail::gather_current_rows(exec, rule, records.table(), records, indices, out, policies...);
 }
 

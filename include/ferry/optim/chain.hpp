@@ -24,13 +24,6 @@ consteval void require_update() {
   }
 }
 
-/// True if a type is a rule. Refuses one whose update kernels can't call.
-template <class Rule>
-consteval bool is_whole_rule() {
-  require_update<Rule>();
-  return ferry::detail::DescribesRule<Rule>;
-}
-
 }  // namespace ferry::optim::detail
 
 namespace ferry::optim {
@@ -47,7 +40,7 @@ namespace ferry::optim {
 /// most one transform may clip the norm of the gradient, and at most one may limit the norm of the weights.
 template <class Rule, class... Transforms>
 struct chain {
-  static_assert(detail::is_whole_rule<Rule>(),
+  static_assert((detail::require_update<Rule>(), ferry::detail::DescribesRule<Rule>),
                 "ferry: the first argument of optim::chain is an optimizer rule, ferry::optim::adam say.");
   static_assert(
       (Transform<Transforms> && ...),

@@ -30,25 +30,18 @@ namespace detail {
 
 using ferry::detail::fields_of;
 
-/// A field of a rule, of either kind.
-struct field_facts {
-  const char* name;
-  double initial;
-  bool active;
-  bool per_row;
-};
-
-/// The fields that a rule's options use, in order.
-struct field_names {
-  std::array<const char*, 8> name{};
+/// The fields that a rule's options use: those with an element for each weight, then the row fields.
+struct field_list {
+  std::array<row_field, 12> facts{};
   int count = 0;
+  int fields = 0;  ///< of those with an element for each weight
 };
 
 [[noreturn]] void refuse_fields(std::string_view rule, int active, int least);
 
 /// Throws invalid_argument if there are fewer than the rule's update is compiled for.
 template <Optimizer Rule>
-field_names active_fields(const Rule& rule) {
+field_list active_fields(const Rule& rule) {
   static_assert(Rule::min_fields >= 0 && Rule::min_fields <= fields_of<Rule, field>,
                 "ferry: min_fields of an optimizer rule must be from 0 to the number of fields that it has.");
   static_assert(fields_of<Rule, field> <= 8 && fields_of<Rule, row_field> <= 4,
@@ -56,13 +49,20 @@ field_names active_fields(const Rule& rule) {
   static_assert(
       RowOptimizer<Rule> || fields_of<Rule, row_field> == 0,
       "ferry: a row_field is for rules that look at the row as a whole, whose update has sums and finalize_sums.");
-  field_names active;
-  boost::hana::for_each(rule.fields(), [&active](const auto& described) {
+  field_list list;
+  const auto add = [&](const auto& described) {
+    list.facts[static_cast<std::size_t>(list.count++)] = {described.name, described.initial};
+  };
+  boost::hana::for_each(rule.fields(), [&](const auto& described) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, field>)
-      if (described.active) active.name[static_cast<std::size_t>(active.count++)] = described.name;
+      if (described.active) add(described);
   });
-  if (active.count < Rule::min_fields) refuse_fields(Rule::name, active.count, Rule::min_fields);
-  return active;
+  list.fields = list.count;
+  if (list.fields < Rule::min_fields) refuse_fields(Rule::name, list.fields, Rule::min_fields);
+  boost::hana::for_each(rule.fields(), [&](const auto& described) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>) add(described);
+  });
+  return list;
 }
 
 }  // namespace detail

@@ -37,7 +37,7 @@ struct loss_scale_options {
 ///   }
 ///
 /// All tables of one step() are stepped or none is, as torch decides for an optimizer. For a single table
-/// nonfinite::skip does that on the device, without the wait; tell update() afterwards whether
+/// nonfinite::skip does that on the device, without the wait; afterwards give update() whether
 /// state.skipped() has grown.
 class loss_scale {
  public:

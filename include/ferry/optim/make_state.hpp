@@ -17,15 +17,9 @@
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/half.hpp>
 
-#include <boost/hana/for_each.hpp>
-
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <type_traits>
-#include <utility>
 
 /// The steps that the library holds, see plan/detail/prebuilt.hpp.
 namespace ferry::detail {
@@ -105,30 +99,12 @@ struct default_state<quantized_tensor<Q, Space, ScaleSpace>> {
   using space = Space;
 };
 
-/// The fields of a rule in their order.
-template <class Rule>
-auto list_fields(const Rule& rule) {
-  std::array<field_facts, 12> list{};  // as many as active_fields() allows
-  std::size_t count = 0;
-  boost::hana::for_each(rule.fields(), [&](const auto& described) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>)
-      list[count++] = {described.name, described.initial, true, true};
-    else
-      list[count++] = {described.name, described.initial, described.active, false};
-  });
-  return std::pair(list, count);
-}
-
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label,
                                        device placement, std::int64_t rows, std::int64_t width) {
   rule.check();
-  (void)active_fields(rule);
-  state<Rule, StateType, Space> values;
-  const auto [list, count] = list_fields(rule);
-  values.make_fields({list.data(), count}, label, placement, rows, width);
-  return values;
+  return {active_fields(rule), label, placement, rows, width};
 }
 
 /// make_state for a state on `placement`; no device means that of Kokkos.

@@ -4,14 +4,12 @@
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/error.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/make_state.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -32,26 +30,23 @@ namespace ferry::optim {
 /// steps(), set_steps(), skipped(), seed(), set_seed() and row_steps() are those of optim::state.
 template <Optimizer Rule, class T, class StateType, MemorySpace Space>
 class records : public step_counted<Rule, Space> {
+  using counted = step_counted<Rule, Space>;
+  using state_ref = ferry::detail::array_ref<StateType, Space>;
+
  public:
   using rule_type = Rule;        ///< the optimizer rule
   using value_type = StateType;  ///< elements of the state
   using memory_space = Space;    ///< where the records lie
 
-  /// Number of the rule's fields with an element per weight, active or not.
-  static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
-  /// Number of the rule's fields with one element per row.
-  static constexpr int row_fields = detail::fields_of<Rule, row_field>;
-
   /// No records: the state of a moved-from object, to assign to.
-  records() : step_counted<Rule, Space>("records") {}
-  /// Memory for rows x width weights and `fields` active fields, not initialised; for make_records. Throws as
+  records() : counted("records") {}
+  /// Memory for rows x width weights and the fields of `list`, not initialised; for make_records. Throws as
   /// ferry::tensor.
-  records(std::string label, std::size_t rows, std::size_t width, int fields)
-      : step_counted<Rule, Space>("records"),
+  records(std::string label, std::size_t rows, std::size_t width, const detail::field_list& list)
+      : counted("records", list),
         width_(width),
-        fields_(fields),
         label_(std::move(label)),
-        bytes_(label_, rows, row_bytes_of(width, fields)) {}
+        bytes_(label_, rows, offset_of(this->names_.size())) {}
 
   /// Number of rows.
   [[nodiscard]] std::size_t rows() const { return bytes_.rows(); }
@@ -69,46 +64,30 @@ class records : public step_counted<Rule, Space> {
 
   /// The weights, rows() x width(): an argument of every verb that takes an array of rows.
   [[nodiscard]] ferry::detail::array_ref<T, Space> table() { return part<T>(0, width_, ""); }
-  /// Number of fields that the rule's options use.
-  [[nodiscard]] int fields() const { return fields_; }
-  /// Active field i, rows() x width(), for i in [0, fields()).
-  [[nodiscard]] ferry::detail::array_ref<StateType, Space> field(int i) { return field_ref(i); }
-  /// torch.optim's name of active field i.
-  [[nodiscard]] std::string_view field_name(int i) const { return names_.at(static_cast<std::size_t>(i)); }
+  /// Active field i, rows() x width(), for i in [0, fields()). Throws std::out_of_range beyond.
+  [[nodiscard]] state_ref field(int i) { return field_at(this->field_index(i)); }
   /// The active field or the row field (rows() x 1) with torch.optim's name, such as "exp_avg". Throws
   /// invalid_argument if there is none.
-  [[nodiscard]] ferry::detail::array_ref<StateType, Space> field(std::string_view name) {
-    for (int i = 0; i < fields_; ++i)
-      if (names_[static_cast<std::size_t>(i)] == name) return field_ref(i);
-    for (int i = 0; i < row_fields; ++i)
-      if (row_names_[static_cast<std::size_t>(i)] == name) return row_field_ref(i);
-    refuse_field_name("records", Rule::name, name);
-  }
-  /// Arrays of the fields and of the row fields, and the setters of their names; for the verbs and
-  /// make_records.
+  [[nodiscard]] state_ref field(std::string_view name) { return field_at(this->field_index(name)); }
+  /// The fields as the verbs take them.
   /// @{
-  [[nodiscard]] ferry::detail::array_ref<StateType, Space> field_ref(int i) {
-    return part<StateType>(offset_of(i), width_, names_.at(static_cast<std::size_t>(i)));
-  }
-  [[nodiscard]] ferry::detail::array_ref<StateType, Space> row_field_ref(int i) {
-    return part<StateType>(offset_of(fields_) + static_cast<std::size_t>(i) * sizeof(StateType), 1,
-                           row_names_.at(static_cast<std::size_t>(i)));
-  }
-  void name_field(int i, const char* name) { names_.at(static_cast<std::size_t>(i)) = name; }
-  void name_row_field(int i, const char* name) { row_names_.at(static_cast<std::size_t>(i)) = name; }
+  [[nodiscard]] state_ref field_ref(int i) { return field(i); }
+  [[nodiscard]] state_ref row_field_ref(int i) { return field_at(this->row_field_index(i)); }
   /// @}
 
  private:
-  static constexpr std::size_t alignment = 32;
-  static constexpr std::size_t padded(std::size_t bytes) {
-    return (bytes + alignment - 1) / alignment * alignment;
+  static constexpr std::size_t padded(std::size_t bytes) { return (bytes + 31) / 32 * 32; }
+  /// Offset of a field in a record; of the number of all fields, the size of the record.
+  [[nodiscard]] std::size_t offset_of(std::size_t index) const {
+    const auto fields = static_cast<std::size_t>(this->fields());
+    const std::size_t before = index < fields ? index : fields;
+    const std::size_t row_bytes = (index - before) * sizeof(StateType);
+    return padded(width_ * sizeof(T)) + before * padded(width_ * sizeof(StateType)) +
+           (index == this->names_.size() ? padded(row_bytes) : row_bytes);
   }
-  static std::size_t row_bytes_of(std::size_t width, int fields) {
-    return padded(width * sizeof(T)) + static_cast<std::size_t>(fields) * padded(width * sizeof(StateType)) +
-           padded(static_cast<std::size_t>(row_fields) * sizeof(StateType));
-  }
-  [[nodiscard]] std::size_t offset_of(int i) const {
-    return padded(width_ * sizeof(T)) + static_cast<std::size_t>(i) * padded(width_ * sizeof(StateType));
+  [[nodiscard]] state_ref field_at(std::size_t index) {
+    const bool per_row = index >= static_cast<std::size_t>(this->fields());
+    return part<StateType>(offset_of(index), per_row ? 1 : width_, this->names_.at(index));
   }
   template <class Element>
   ferry::detail::array_ref<Element, Space> part(std::size_t offset, std::size_t width,
@@ -123,15 +102,9 @@ class records : public step_counted<Rule, Space> {
     return array;
   }
 
-  static constexpr std::size_t room = max_fields == 0 ? 1 : static_cast<std::size_t>(max_fields);
-  static constexpr std::size_t row_room = row_fields == 0 ? 1 : static_cast<std::size_t>(row_fields);
-
   std::size_t width_ = 0;
-  int fields_ = 0;
   std::string label_;
   tensor<std::byte, Space> bytes_;
-  std::array<std::string_view, room> names_{};
-  std::array<std::string_view, row_room> row_names_{};
 };
 
 /// Records for a table of rows x width weights of type T in Space, and for the state of `rule`, with elements
@@ -144,8 +117,7 @@ class records : public step_counted<Rule, Space> {
 ///
 ///   rule       an optimizer rule or optim::chain
 ///   label      name of the table in messages and statistics
-///   StepCount  step_count::per_row and catch_up make the counters of the rows here; by default the first
-///              step that needs them makes them
+///   StepCount  as in make_state
 ///
 /// Blocks until the values are set. Throws invalid_argument for options outside of their range and for
 /// extents that are negative or overflow; bad_alloc and budget_exceeded if the memory is not available.
@@ -164,23 +136,14 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
   const auto sizes = ferry::detail::checked_extents(label, rows, width);
   // Overflow and negative sizes are found as a table of such rows finds them.
   (void)shape<dynamic_rank>::make(sizes, label, (sizeof(T) + 8 * sizeof(StateType)) * 2);
-  records<plain_rule, T, StateType, Space> storage(label, sizes[0], sizes[1],
-                                                   detail::active_fields(plain).count);
+  const auto list = detail::active_fields(plain);
+  records<plain_rule, T, StateType, Space> storage(label, sizes[0], sizes[1], list);
   const device placement = storage.bytes().device();
   detail::fill_new(make_ref(storage.bytes()), placement, std::byte{0});
-  const auto [list, count] = detail::list_fields(plain);
-  int fields = 0;
-  int row_fields = 0;
-  for (std::size_t f = 0; f < count; ++f) {
-    const detail::field_facts& field = list[f];
+  for (int f = 0; f < list.count; ++f) {
+    const row_field& field = list.facts[static_cast<std::size_t>(f)];
     const auto value = detail::initial_value<StateType>(plain_rule::name, field);
-    if (!field.active) continue;
-    if (field.per_row)
-      storage.name_row_field(row_fields, field.name);
-    else
-      storage.name_field(fields, field.name);
-    const auto array = field.per_row ? storage.row_field_ref(row_fields++) : storage.field_ref(fields++);
-    if (field.initial != 0.0) detail::fill_new(array, placement, value);
+    if (field.initial != 0.0) detail::fill_new(storage.field(field.name), placement, value);
   }
   if constexpr (StepCount::counts_rows)
     storage.clock()->count_rows(StepCount::name,

@@ -18,8 +18,8 @@
 /// for a negative number of steps and for options outside of their range.
 namespace ferry::optim {
 
-/// The number of scheduler steps taken so far, an integer. A fraction, as of lr and step in each other's
-/// place, does not compile.
+/// The number of scheduler steps taken so far, an integer. A fraction, as of lr and step swapped,
+/// does not compile.
 struct schedule_step {
   std::int64_t count;  ///< scheduler steps
 

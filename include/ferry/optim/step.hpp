@@ -37,14 +37,9 @@ struct record_rows : plain_rows<typename decltype(std::declval<Records&>().table
 
 /// The addresser and the state of a table of records, a cached one too.
 template <class Records>
-consteval auto records_access_for() {
-  if constexpr (is_table_object<Records>)
-    return std::type_identity<table_access<Records>>{};
-  else
-    return std::type_identity<record_rows<Records>>{};
-}
-template <class Records>
-using records_access = typename decltype(records_access_for<Records>())::type;
+using records_access =
+    typename std::conditional_t<is_table_object<Records>, std::type_identity<step_access<Records>>,
+                                std::type_identity<record_rows<Records>>>::type;
 template <class Records>
 decltype(auto) state_in(Records& records) {
   if constexpr (is_table_object<Records>)
@@ -69,6 +64,13 @@ consteval void require_dense_step() {
   static_assert(!asked::template names<duplicates_category>,
                 "ferry: a step of all rows names each row once, so it takes no duplicates policy.");
   require_row_verb<Exec, Table, row_plan, Grads, asked, true, true>();
+}
+
+/// Checks the policies of a step, and that it may write, for a kind of table.
+template <class Access, class Exec, class Chosen>
+consteval void require_step_table() {
+  Access::require_writable();
+  Access::template require<Exec, Chosen>();
 }
 
 }  // namespace detail
@@ -106,30 +108,28 @@ consteval void require_dense_step() {
 /// before the next one. Throws invalid_argument for shapes or options that do not fit. ticket::wait() throws
 /// out_of_range under bounds::check and invalid_argument under duplicates::reject and nonfinite::reject;
 /// table and state are then unchanged.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Indices, class Grads, class... Policies>
-  requires(detail::HasStepRows<Table>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
-                                                     Table, optim::state<StateRule, StateType, StateSpace>&,
-                                                     const Indices&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Indices, class Grads,
+          class... Policies>
+  requires(
+      detail::HasStepRows<Table>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
+                                                Table, State&, const Indices&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Grads& grads, Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
+    const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   using access_type = detail::step_access<Table>;
-  detail::require_step_rule<Rule, StateRule>();
+  detail::require_step_rule<Rule, typename State::rule_type>();
   detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
-  access_type::require_writable();
-  access_type::template require<Exec, chosen>();
+  detail::require_step_table<access_type, Exec, chosen>();
   const access_type access(table, "step");
-  const auto& named = detail::rows_named_by(indices);
+  const auto& batch = detail::rows_named_by(indices);
   const auto values = detail::read_only(make_ref(grads));
-  if constexpr (access_type::is_strided &&
-                detail::is_prebuilt_step<
-                    chosen, Exec, Rule, std::remove_reference_t<decltype(access.table())>,
-                    optim::state<StateRule, StateType, StateSpace>, decltype(named), decltype(values)>)
-    return detail::prebuilt_step(exec, rule, access.table(), state, named, values);
+  using table_type = std::remove_reference_t<decltype(access.table())>;
+  if constexpr (access_type::is_strided && detail::is_prebuilt_step<chosen, Exec, Rule, table_type, State,
+                                                                    decltype(batch), decltype(values)>)
+    return detail::prebuilt_step(exec, rule, access.table(), state, batch, values);
   else
-    return detail::step_rows<chosen>(exec, rule, access, state, named, values);
+    return detail::step_rows<chosen>(exec, rule, access, state, batch, values);
 }
 
 /// One optimizer step on records, which hold weights and state of a row in one record, or on a cached_table
@@ -146,7 +146,7 @@ template <class Exec, class Rule, class Records, class Indices, class Grads, cla
   auto&& state = detail::state_in(records);
   detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
   detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
-  access_type::template require<Exec, chosen>();
+  detail::require_step_table<access_type, Exec, chosen>();
   return detail::step_rows<chosen>(exec, rule, access_type(records, "step"), state,
                                    detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
 }
@@ -160,20 +160,16 @@ template <class Exec, class Rule, class Records, class Indices, class Grads, cla
 ///
 /// Bits, counting, ordering and errors are those of step with the indices 0, 1, 2, ... A table may have steps
 /// of both kinds. Throws invalid_argument unless the extents are those of the table.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
-          class Grads, class... Policies>
-  requires(detail::HasStepRows<Table>&&
-               detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, Table,
-                            optim::state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
+template <class Exec, class Rule, class Table, detail::StateOfTable State, class Grads, class... Policies>
+  requires(detail::HasStepRows<Table>&& detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
+                                                     Table, State&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Grads& grads, Policies...) {
+    const Exec& exec, const Rule& rule, Table&& table, State& state, const Grads& grads, Policies...) {
   using chosen = detail::dense_step_policies<Policies...>;
   using access_type = detail::step_access<Table>;
-  detail::require_step_rule<Rule, StateRule>();
+  detail::require_step_rule<Rule, typename State::rule_type>();
   detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
-  access_type::require_writable();
-  access_type::template require<Exec, chosen>();
+  detail::require_step_table<access_type, Exec, chosen>();
   const access_type access(table, "step");
   return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
                                    detail::read_only(make_ref(grads)));
@@ -190,7 +186,7 @@ template <class Exec, class Rule, class Records, class Grads, class... Policies>
   auto&& state = detail::state_in(records);
   detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
   detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
-  access_type::template require<Exec, chosen>();
+  detail::require_step_table<access_type, Exec, chosen>();
   const access_type access(records, "step");
   return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
                                    detail::read_only(make_ref(grads)));

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace ferry::optim {
 
@@ -28,7 +27,6 @@ struct clip_norm {
 
   double max_norm = 1.0;  ///< largest norm, >= 0
 
-  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
     static constexpr bool allows_catch_up = true;
@@ -62,7 +60,6 @@ struct clip_value {
 
   double limit = 1.0;  ///< largest magnitude, >= 0
 
-  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
     static constexpr bool allows_catch_up = true;
@@ -92,7 +89,6 @@ struct max_norm {
 
   double limit = 1.0;  ///< largest norm, >= 0
 
-  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
     static constexpr bool limits_norm = true;
@@ -126,7 +122,6 @@ struct grad_scale {
 
   double scale = 1.0;  ///< factor of the loss, > 0 and finite
 
-  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
     static constexpr bool allows_catch_up = true;
@@ -202,7 +197,6 @@ class row_rates : public detail::row_numbers<T, Space> {
   static constexpr std::string_view name = "row_rates";  ///< see ferry::Transform
   using detail::row_numbers<T, Space>::row_numbers;
 
-  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
     static constexpr bool allows_catch_up = true;
@@ -237,7 +231,6 @@ class frozen_rows : public detail::row_numbers<T, Space> {
   static constexpr std::string_view name = "frozen_rows";  ///< see ferry::Transform
   using detail::row_numbers<T, Space>::row_numbers;
 
-  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
     const T* mask;

@@ -66,14 +66,14 @@ auto bags_named_by(const Offsets& offsets) {
 }
 
 /// Checks the indices of bags.
-template <class Exec, class Chosen, class Named>
-void require_bag_indices(const char* verb, const Named& named, const auto& table) {
-  if constexpr (is_plan<Named>) {
-    require_plan<Exec, Chosen>(verb, named, table);
+template <class Exec, class Chosen, class Batch>
+void require_bag_indices(const char* verb, const Batch& batch, const auto& table) {
+  if constexpr (is_plan<Batch>) {
+    require_plan<Exec, Chosen>(verb, batch, table);
   } else {
     using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-    require_rank_one(verb, named);
-    require_a_row_to_clamp_to<bounds_policy>(verb, table, named.rows());
+    require_rank_one(verb, batch);
+    require_a_row_to_clamp_to<bounds_policy>(verb, table, batch.rows());
   }
 }
 
@@ -132,41 +132,41 @@ void require_extra_output(const char* verb, const Extra& extra, std::int64_t pos
       refuse_positions(verb, extra, positions);
 }
 
-template <class Named>
+template <class Batch>
 struct offset_of {
-  using type = std::remove_const_t<typename Named::value_type>;
+  using type = std::remove_const_t<typename Batch::value_type>;
 };
 template <>
 struct offset_of<std::int64_t> {
   using type = std::int64_t;
 };
-template <class Named>
-using offset_type = typename offset_of<std::remove_cvref_t<Named>>::type;
+template <class Batch>
+using offset_type = typename offset_of<std::remove_cvref_t<Batch>>::type;
 
-template <class Named>
-kernels::bag_list<offset_type<Named>> list_of_bags(const Named& named, const offset_type<Named>* offsets,
+template <class Batch>
+kernels::bag_list<offset_type<Batch>> list_of_bags(const Batch& batch, const offset_type<Batch>* offsets,
                                                    std::int64_t bags, std::int64_t positions, bool checks,
                                                    const report_writer& report) {
-  if constexpr (std::is_same_v<Named, std::int64_t>)
-    return {nullptr, named, bags, positions, false, false, report};
+  if constexpr (std::is_same_v<Batch, std::int64_t>)
+    return {nullptr, batch, bags, positions, false, false, report};
   else
-    return {offsets, 0, bags, positions, named.rows() == bags, checks, report};
+    return {offsets, 0, bags, positions, batch.rows() == bags, checks, report};
 }
 
 /// The bags for kernels of the verb's execution space, or for those of the host.
-template <bool OnHost = false, class Exec, class Named>
-auto bags_for_kernels(launch_context<Exec>& call, const Named& named, std::int64_t bags,
+template <bool OnHost = false, class Exec, class Batch>
+auto bags_for_kernels(launch_context<Exec>& call, const Batch& batch, std::int64_t bags,
                       std::int64_t positions, bool checks) {
-  const offset_type<Named>* offsets = nullptr;
+  const offset_type<Batch>* offsets = nullptr;
   report_writer report{};
-  if constexpr (!std::is_same_v<Named, std::int64_t>) {
+  if constexpr (!std::is_same_v<Batch, std::int64_t>) {
     if constexpr (OnHost)
-      offsets = indices_for_host(call, named);
+      offsets = indices_for_host(call, batch);
     else
-      offsets = indices_for_kernels(call, named);
+      offsets = indices_for_kernels(call, batch);
     if (checks) report = OnHost ? call.host_report() : call.report();
   }
-  return list_of_bags(named, offsets, bags, positions, checks, report);
+  return list_of_bags(batch, offsets, bags, positions, checks, report);
 }
 
 /// Checks the type of the weights of positions.

@@ -162,7 +162,7 @@ struct long_bag_totals {
   }
 };
 
-/// Long bags that the threads which meet them leave to pool_long_bags. Their pieces are numbered in the order
+/// Long bags that the threads which find them leave to pool_long_bags. Their pieces are numbered in the order
 /// of the list, which differs from run to run; sums do not depend on it.
 ///
 /// Bags that do not overlap fit into the list. Bags next to bad offsets may overlap. If they exceed the list,

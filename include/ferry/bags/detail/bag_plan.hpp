@@ -98,11 +98,11 @@ struct dot_rows {
 
 namespace ferry::detail {
 
-/// The gradients of the weights of the positions, from the table before the step. `named` is what
+/// The gradients of the weights of the positions, from the table before the step. `batch` is what
 /// rows_named_by returns.
-template <class Bounds, class Exec, class Access, class Named, class Value, class ValueSpace, class Offset,
+template <class Bounds, class Exec, class Access, class Batch, class Value, class ValueSpace, class Offset,
           class Out, class OutSpace>
-void launch_weight_gradients(launch_context<Exec>& call, const Access& access, const Named& named,
+void launch_weight_gradients(launch_context<Exec>& call, const Access& access, const Batch& batch,
                              const index_report* findings, const kernels::bag_list<Offset>& bags,
                              const array_ref<Value, ValueSpace>& grads, const array_ref<Out, OutSpace>& out) {
   using element = typename Access::value_type;
@@ -110,10 +110,10 @@ void launch_weight_gradients(launch_context<Exec>& call, const Access& access, c
   require_direct_reach(call.verb(), call.exec(), out);
   call.writes_to(out);
   decltype(auto) table = access.rows(call);
-  const auto source = rows_for_kernels<Bounds>(call, named, access.table().rows());
+  const auto source = rows_for_kernels<Bounds>(call, batch, access.table().rows());
   const auto& pooled = pooled_rows(table);
   const auto rows =
-      pooling_operands_of(table, access.places(call, source, positions_of(named), plan_of(named)));
+      pooling_operands_of(table, access.places(call, source, positions_of(batch), plan_of(batch)));
   const auto launch_in = [&](auto tile) {
     using kernel = kernels::dot_rows<number, decltype(tile), decltype(rows.table), decltype(rows.source),
                                      Offset, std::remove_const_t<Value>, Out>;
@@ -242,15 +242,15 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
     auto divided = dense_rows<Compute, near_space<Exec>>(reinterpret_cast<Compute*>(block + scaled), count,
                                                          width, "divided gradients");
     divided.label = grads.label;
-    const auto near_grads = values_for_kernels(call, label, grads);
-    require_direct_reach("step_bags", exec, near_grads);
+    const auto kernel_grads = values_for_kernels(call, label, grads);
+    require_direct_reach("step_bags", exec, kernel_grads);
     using number = exact_number<Exec, Compute>;
     using kernel = kernels::divide_by_sizes<number, Compute, offset_type<Bags>, std::remove_const_t<Value>>;
     const bool skips = store.bounds == bounds::skip::name;
     const auto* const sizes = bag_row_counts(call, label, list, skips ? store.row_of : nullptr);
     launch(exec, call.label_part(label, "divide"), count * width,
-           kernel{list, sizes, near_grads.data, near_grads.row_stride(), divided.data, fast_divisor(width),
-                  tables});
+           kernel{list, sizes, kernel_grads.data, kernel_grads.row_stride(), divided.data,
+                  fast_divisor(width), tables});
     return finish(divided);
   } else {
     return finish(grads);

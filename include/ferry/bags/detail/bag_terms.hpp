@@ -107,7 +107,7 @@ struct bag_terms {
     } else {
       FERRY_NOT_UNROLLED
       for (; end - k >= N; k += N) add<N, Tile, Coded>(sum, k, parts, count);
-      add_rest<N, Tile, Coded>(sum, k, static_cast<int>(end - k), parts, count);
+      add_few<N, Tile, Coded>(sum, k, static_cast<int>(end - k), parts, count);
     }
   }
 
@@ -122,7 +122,7 @@ struct bag_terms {
     FERRY_NOT_UNROLLED
     for (; rows >= most; rows -= most, k += most)
       if (!add<most, Tile, coded, true>(sum, k, parts, count)) return false;
-    return add_rest<most, Tile, coded, true>(sum, k, rows, parts, count) && sum.is_exact;
+    return add_few<most, Tile, coded, true>(sum, k, rows, parts, count) && sum.is_exact;
   }
 
   /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next N.
@@ -278,16 +278,16 @@ struct bag_terms {
 
   /// Adds the rows of fewer than N positions, at most seven, in the same way.
   template <int N, class Tile, bool Coded, bool Leaves = false, class Parts>
-  KOKKOS_FORCEINLINE_FUNCTION bool add_rest(pooled<Tile>& sum, std::int64_t k, int rows, const Parts& parts,
-                                            int count) const {
-    static_assert(N <= 8, "ferry: add_rest adds seven rows at most");
+  KOKKOS_FORCEINLINE_FUNCTION bool add_few(pooled<Tile>& sum, std::int64_t k, int rows, const Parts& parts,
+                                           int count) const {
+    static_assert(N <= 8, "ferry: add_few adds seven rows at most");
     constexpr int part = N > 4 ? 4 : N > 2 ? 2 : 1;
     if constexpr (N > 1) {
       if ((rows & part) != 0) {
         if (!add<part, Tile, Coded, Leaves>(sum, k, parts, count)) return false;
         k += part;
       }
-      return add_rest<part, Tile, Coded, Leaves>(sum, k, rows, parts, count);
+      return add_few<part, Tile, Coded, Leaves>(sum, k, rows, parts, count);
     }
     return true;
   }

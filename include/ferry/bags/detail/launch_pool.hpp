@@ -38,7 +38,7 @@ consteval auto pooling_in() {
   else
     return std::type_identity<float>{};
 }
-/// The type that rows are pooled in: double if any operand is double, or weights meet integers; 64 bits for
+/// The type that rows are pooled in: double if any operand is double, or integers have weights; 64 bits for
 /// integers; else float.
 template <class Table, class Weight, class Out>
 using pooling_type = typename decltype(pooling_in<Table, Weight, Out>())::type;

@@ -26,24 +26,24 @@ namespace ferry::detail {
 
 /// Checks the arrays of gather_bags. `extra` is no_array, the weights of the positions, or the array for the
 /// positions of the maxima.
-template <class Bag, class Exec, class Access, class Named, class Bags, class Extra, class Pooled>
-void require_bag_batch(const Access& access, const Named& named, const Bags& bags, const Extra& extra,
+template <class Bag, class Exec, class Access, class Batch, class Bags, class Extra, class Pooled>
+void require_bag_batch(const Access& access, const Batch& batch, const Bags& bags, const Extra& extra,
                        const Pooled& pooled) {
   const char* verb = "gather_bags";
   const auto& table = access.table();
-  const std::int64_t positions = positions_of(named);
-  require_bag_indices<Exec, typename Bag::chosen>(verb, named, table);
+  const std::int64_t positions = positions_of(batch);
+  require_bag_indices<Exec, typename Bag::chosen>(verb, batch, table);
   require_bags(verb, bags, positions, pooled);
   require_shapes(verb, table, pooled.rows(), pooled);
-  access.require_foreign(verb, named, bags, extra, pooled);
+  access.require_foreign(verb, batch, bags, extra, pooled);
   require_extra_output<typename Bag::pooling>(verb, extra, positions, pooled);
 }
 
 /// True if a bag keeps its contents when one of its positions has no row.
-template <class Bounds, class Named>
-bool is_strict(const Named& named) {
-  if constexpr (is_plan<Named>)
-    return named.storage()->checked;
+template <class Bounds, class Batch>
+bool is_strict(const Batch& batch) {
+  if constexpr (is_plan<Batch>)
+    return batch.storage()->checked;
   else
     return Bounds::reports;
 }
@@ -115,9 +115,9 @@ const auto& extra_if(const Extra& extra) {
 }
 
 /// Pools the rows. `extra`: see require_extra.
-template <pool_side Side, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
+template <pool_side Side, class Pooling, class Bounds, class Exec, class Access, class Batch, class Bags,
           class Extra, class Out, class OutSpace>
-void pool_on(launch_context<Exec>& call, const std::string& label, const Access& access, const Named& named,
+void pool_on(launch_context<Exec>& call, const std::string& label, const Access& access, const Batch& batch,
              const Bags& bags, const Extra& extra, const array_ref<Out, OutSpace>& out) {
   constexpr bool on_host = Side == pool_side::host;
   const auto& chosen = extra_if<Pooling::selects>(extra);
@@ -136,7 +136,7 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
   }();
   using delivery = std::conditional_t<on_host, path::direct, path::staged>;
   const auto& table = access.table();
-  const std::int64_t count = out.rows(), positions = positions_of(named);
+  const std::int64_t count = out.rows(), positions = positions_of(batch);
   if constexpr (on_host) {
     wait_for_host_access(call, label, read_only(table), out);
     if constexpr (selects && !chosen_detours) call.wait_for_host_access(chosen);
@@ -160,13 +160,13 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
                           factors,
                           maxima.data,
                           maxima.row_stride(),
-                          is_strict<Bounds>(named),
+                          is_strict<Bounds>(batch),
                           table.rows() > 0};
   };
   if constexpr (on_host) {
     const auto host = host_side(call.exec());
     const auto& rows = rows_on_host(call, access);
-    const auto source = rows_for_kernels<Bounds, true>(call, named, table.rows());
+    const auto source = rows_for_kernels<Bounds, true>(call, batch, table.rows());
     launch_pool<Pooling>(call, host, label, inputs_of(rows, source), pooled, changed);
     host.fence(label);
   } else {
@@ -181,10 +181,10 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
     }
     [[maybe_unused]] const auto traffic =
         count_transfer<path::direct>(call, table, pooled, bytes_of_rows(table, positions));
-    const auto source = rows_for_kernels<Bounds>(call, named, table.rows());
-    const auto& plan = plan_of(named);
-    const auto& places = access.places(call, source, positions, plan);
-    launch_pool<Pooling>(call, call.exec(), label, inputs_of(rows, places), pooled, changed);
+    const auto source = rows_for_kernels<Bounds>(call, batch, table.rows());
+    const auto& plan = plan_of(batch);
+    const auto& indices = access.places(call, source, positions, plan);
+    launch_pool<Pooling>(call, call.exec(), label, inputs_of(rows, indices), pooled, changed);
   }
   if constexpr (chosen_detours) deliver_rows<delivery>(call, maxima, changed, chosen);
   if constexpr (out_detours) deliver_rows<delivery>(call, pooled, changed, out);
@@ -192,38 +192,38 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
 
 /// gather_bags after the checks. Under path::automatic the execution space pools, except tables in pageable
 /// memory, which a device reads slowly or not at all.
-template <class Path, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
+template <class Path, class Pooling, class Bounds, class Exec, class Access, class Batch, class Bags,
           class Extra, class Out, class OutSpace>
-ticket pool_bags(const Exec& exec, const Access& access, const Named& named, const Bags& bags,
+ticket pool_bags(const Exec& exec, const Access& access, const Batch& batch, const Bags& bags,
                  const Extra& extra, const array_ref<Out, OutSpace>& out) {
   using space = typename Access::memory_space;
   constexpr bool on_device = !is_host_exec<Exec>;
   if constexpr (is_left_to_host<Access>() && Path::chosen_at_run_time && on_device)
     if (!execution_backend<Exec>::capturing(exec))
-      return pool_bags<path::staged, Pooling, Bounds>(exec, access, named, bags, extra, out);
+      return pool_bags<path::staged, Pooling, Bounds>(exec, access, batch, bags, extra, out);
   constexpr bool by_ring = on_device && (by_host_alone<Path> ? !space::is_host_accessible
                                                              : Path::chosen_at_run_time &&
                                                                    std::is_same_v<OutSpace, pageable_space>);
   constexpr pool_side side = by_ring                            ? pool_side::kernels_and_ring
                              : on_device && by_host_alone<Path> ? pool_side::host
                                                                 : pool_side::kernels;
-  using named_path = std::conditional_t<Path::chosen_at_run_time, path::direct, Path>;
+  using label_path = std::conditional_t<Path::chosen_at_run_time, path::direct, Path>;
 
   launch_context<Exec> call(exec, "gather_bags");
-  const std::string& label = call.label(Access::template path_label<named_path>);
+  const std::string& label = call.label(Access::template path_label<label_path>);
   const auto& table = access.table();
-  if constexpr (is_plan<Named>) call.use(named.storage());
+  if constexpr (is_plan<Batch>) call.use(batch.storage());
   if (out.size() != 0) {
-    pool_on<side, Pooling, Bounds>(call, label, access, named, bags, extra, out);
+    pool_on<side, Pooling, Bounds>(call, label, access, batch, bags, extra, out);
   } else {
-    if constexpr (!is_plan<Named>) look_at_bounds<Bounds>(call, named, table.rows());
+    if constexpr (!is_plan<Batch>) look_at_bounds<Bounds>(call, batch, table.rows());
     if constexpr (!std::is_same_v<Bags, std::int64_t>) {
-      const auto list = bags_for_kernels(call, bags, out.rows(), positions_of(named),
+      const auto list = bags_for_kernels(call, bags, out.rows(), positions_of(batch),
                                          !std::is_same_v<Bounds, bounds::unchecked>);
       launch(exec, call.label("validate"), out.rows(), kernels::check_bags<offset_type<Bags>>{list});
     }
   }
-  return call.finish(table, positions_of(named), has_signed_indices(named));
+  return call.finish(table, positions_of(batch), has_signed_indices(batch));
 }
 
 }  // namespace ferry::detail

@@ -126,10 +126,10 @@ struct pool_long_bags {
     const std::int64_t width = pool.terms.width;
     const bag_piece work(pool.list, piece, count);
     std::uint64_t rows = 0;
-    const auto visit = [&](const auto& whole, const auto& rest) {
+    const auto visit = [&](const auto& whole, const auto& partial) {
       std::int64_t column = 0;
       for (; column + most <= width; column += most) whole(column);
-      if (column < width) rest(column, static_cast<int>(width - column));
+      if (column < width) partial(column, static_cast<int>(width - column));
     };
     visit([&](std::int64_t column) { rows = sum<whole_host_tile<most>>(work, column, most); },
           [&](std::int64_t column, int live_columns) { rows = sum<host_tile>(work, column, live_columns); });

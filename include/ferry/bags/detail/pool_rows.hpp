@@ -25,7 +25,7 @@ inline constexpr bool keeps_scales = requires {
 /// packets of the same rows. A thread issues the loads of four or five rows before it adds the first of them:
 /// with more, registers would leave room for fewer threads (H200). 8-bit rows stay encoded until they are
 /// added. The additions stay in order. All threads of a bag read the same indices, which the first level of
-/// cache serves. What few bags need has a path of its own, see pool_rest. There the threads of one row pool
+/// cache serves. What few bags need has a path of its own, see pool_few. There the threads of one row pool
 /// bags of any length. They list long ones for pool_long_bags, or add the pieces themselves.
 ///
 /// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
@@ -140,15 +140,15 @@ struct pool_rows {
         return deliver<Tile>(sum, bag, size, column, Tile::elements);
       rows = sum.rows;
     }
-    pool_rest<Tile>(bag, column, rows);
+    pool_few<Tile>(bag, column, rows);
   }
 
   /// A tile of a bag that is long, has bad offsets, misses a row or has codes that need more than float. Its
   /// location passes through memory, and what follows has registers of its own: else the threads of other
   /// bags would lack them. So do the `rows` that add_few has counted, which nobody reads: see bag_terms::add.
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void pool_rest(std::int64_t number, std::int64_t first,
-                                             std::int64_t rows) const {
+  KOKKOS_FORCEINLINE_FUNCTION void pool_few(std::int64_t number, std::int64_t first,
+                                            std::int64_t rows) const {
     const volatile std::int64_t location[3] = {number, first, rows};
     const std::int64_t bag = location[0], column = location[1];
     const bag_range range = bags.range(bag, column == 0);

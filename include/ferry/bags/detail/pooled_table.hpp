@@ -37,7 +37,7 @@ inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
 
-/// True if row_or_first of a source serves positions as row does. False for sources that inherit it and place
+/// True if row_or_first of a source serves positions as row does. False for sources that inherit it and find
 /// rows elsewhere.
 template <class Source>
 inline constexpr bool returns_first = false;

@@ -31,12 +31,6 @@
 /// tables, then one launch on all of them.
 namespace ferry::detail {
 
-/// True if T is the state of a table that is not sharded.
-template <class T>
-inline constexpr bool is_state_of_table = false;
-template <class Rule, class T, class Space>
-inline constexpr bool is_state_of_table<optim::state<Rule, T, Space>> = true;
-
 /// Checks the types of step_bags on several tables, except the kind of their states. T: the elements of
 /// the tables, const if they may not be written.
 template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
@@ -167,14 +161,14 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   }
   auto numbers = layout.first_row;  // count + 1 first rows, then the first columns
   numbers.insert(numbers.end(), layout.first_column.begin(), layout.first_column.end());
-  const std::int64_t* const near_numbers = records_for_kernels(call, std::move(numbers));
-  layout.ranges = {near_numbers, count};
-  const auto near_bags = bags_near(call, bags);
+  const std::int64_t* const kernel_numbers = records_for_kernels(call, std::move(numbers));
+  layout.ranges = {kernel_numbers, count};
+  const auto kernel_bags = bags_near(call, bags);
   const auto shares = plan_bags<pooling, bounds_policy, compute>(
       exec, plain_rows(tables.front()),
-      plan_tables<bounds_policy>(exec, indices, near_bags, batch, layout.first_row, layout.ranges,
+      plan_tables<bounds_policy>(exec, indices, kernel_bags, batch, layout.first_row, layout.ranges,
                                  lacks_rows),
-      near_bags, extra, no_array{}, grads, {near_numbers + count + 1, count, fast_divisor(batch)});
+      kernel_bags, extra, no_array{}, grads, {kernel_numbers + count + 1, count, fast_divisor(batch)});
   steps.take_counters(exec);
   call.use(shares.plan.storage());
   call.roll_back_by(steps.ends(nonfinite_policy::looks && !nonfinite_policy::reports));

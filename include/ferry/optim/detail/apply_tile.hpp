@@ -8,7 +8,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 namespace ferry::kernels {
@@ -127,7 +126,7 @@ inline constexpr std::int64_t steps_between_questions = 16;
 
 /// An update that says when steps without a gradient no longer change a weight.
 template <class Update, class Compute, int Room>
-concept Rests = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
+concept Settles = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
   update.at_rest(weight, state);
   update.decay_state(state, std::int64_t{});
 };
@@ -145,7 +144,7 @@ template <int Fields, class Schedule, class Transforms, class Compute, class Til
 struct missed_steps {
   using update = typename Schedule::update;
   using tile_type = row_tile<Compute, Tile, Fields>;
-  static constexpr bool rests = Rests<update, Compute, tile_type::room>;
+  static constexpr bool settles = Settles<update, Compute, tile_type::room>;
   static constexpr bool decays = Decays<update, Compute, tile_type::room> && !Transforms::changes;
 
   static constexpr int lanes = lanes_in_tile<Tile, update, Compute>();
@@ -159,7 +158,7 @@ struct missed_steps {
 
   /// All of them.
   KOKKOS_FORCEINLINE_FUNCTION void apply(tile_type& tile) const {
-    if constexpr (!rests && !decays) {
+    if constexpr (!settles && !decays) {
       run(tile, 0, missed);
     } else {
       std::int64_t j = schedule.before_questions(row_step);
@@ -173,24 +172,17 @@ struct missed_steps {
         for (int e = 0; e < live<Tile>(count); ++e)
           if (end[e] > j) moved.set_ones(e);
         run(moved, j, j + 1);
-        bool all_move = true;
-        for (int e = 0; e < live<Tile>(count); ++e)
-          all_move = all_move && end[e] <= j && moves(j, tile.weight[e], moved.weight[e]);
-        std::int64_t next = all_move ? j : missed;
-        if (!all_move)
-          for (int e = 0; e < live<Tile>(count); ++e) {
-            if (end[e] <= j && !moves(j, tile.weight[e], moved.weight[e]))
-              end[e] = j + dormant_steps(j, tile, e, is_decaying[e]);
-            if (end[e] < next) next = end[e];
-          }
+        std::int64_t next = missed;
+        for (int e = 0; e < live<Tile>(count); ++e) {
+          if (end[e] <= j && !moves(j, tile.weight[e], moved.weight[e]))
+            end[e] = j + dormant_steps(j, tile, e, is_decaying[e]);
+          if (end[e] < next) next = end[e];
+        }
         if (next <= j) {
           next = missed - j < steps_between_questions ? missed : j + steps_between_questions;
           run(moved, j + 1, next);
-          if (all_move)
-            tile = moved;
-          else
-            for (int e = 0; e < live<Tile>(count); ++e)
-              if (end[e] <= j) tile.set_element(e, moved);
+          for (int e = 0; e < live<Tile>(count); ++e)
+            if (end[e] <= j) tile.set_element(e, moved);
         }
         if constexpr (decays) {
           bool any = false;
@@ -257,7 +249,7 @@ struct missed_steps {
     auto element = tile.state(e);
     std::int64_t steps = 0;
     is_decaying = false;
-    if constexpr (rests)
+    if constexpr (settles)
       if (options.at_rest(tile.weight[e], element.field)) steps = missed - j;
     if constexpr (decays)
       if (steps == 0) {

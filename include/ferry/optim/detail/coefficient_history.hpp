@@ -57,10 +57,6 @@ class coefficient_table {
   /// Keeps the first `count` entries.
   void truncate(std::int64_t count);
 
-  /// Frees the memory, but for that of the device. The caller must release that without holding its lock: a
-  /// user's allocation callback may need it.
-  [[nodiscard]] std::shared_ptr<void> clear();
-
   [[nodiscard]] table_view view(std::int64_t first, std::int64_t count);
 
  private:
@@ -204,13 +200,13 @@ class coefficient_history {
 
   /// All rows are up to date with the step before `step`, so earlier entries are dropped.
   void begin_at(std::int64_t step) {
-    std::array<std::shared_ptr<void>, 2> dropped;  // after the lock is released
+    std::array<detail::coefficient_table, 2> dropped;  // without the lock: callbacks of a user may need it
     const std::lock_guard lock(guard_);
     drop(log_.spans);
     drop(log_.rates);
     log_.in_double = false;
     log_.first = step;
-    dropped = {history_[0].clear(), history_[1].clear()};
+    history_.swap(dropped);
   }
 
   /// A copy of the recorded steps, and its restoration. restore() allocates nothing.
@@ -220,10 +216,10 @@ class coefficient_history {
     return log_;
   }
   void restore(recording&& saved) noexcept {
-    std::array<std::shared_ptr<void>, 2> dropped;  // after the lock is released
+    std::array<detail::coefficient_table, 2> dropped;  // as above
     const std::lock_guard lock(guard_);
     std::swap(log_, saved);
-    dropped = {history_[0].clear(), history_[1].clear()};
+    history_.swap(dropped);
   }
   /// @}
 

@@ -3,7 +3,6 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/detail/square_sums.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/row_plan.hpp>
@@ -130,18 +129,20 @@ class norm_job {
     require_dense_rows(call_.verb(), array);
     require_direct_reach(call_.verb(), call_.exec(), array);
     norm_part_of<Grads>::check(call_, grads, array);
-    most_ = std::max(most_, norm_part_of<Grads>::count(grads, array));
+    const std::int64_t count = norm_part_of<Grads>::count(grads, array);
+    most_ = std::max(most_, count);
+    if (count != 0) totals_.count += kernels::sum_lanes;
   }
 
-  /// Begins with a sum of squares.
-  void begin(const kernels::square_ranges& sum = {}) {
+  /// Takes the memory. The sum begins with `first`.
+  void begin(const kernels::square_ranges& first = {}) {
     result_ = engine::get(call_.exec())->pinned_scratch(2 * sizeof(double));
     call_.hold(result_);
-    total_ = call_.template scratch<kernels::square_ranges>(1);
+    first_ = first;
     norm_ = call_.template scratch<double>(2);
+    totals_.values = next_total_ = call_.template scratch<kernels::square_ranges>(totals_.count);
     sums_[0] = call_.template scratch<kernels::square_ranges>(lanes_of(most_));
     sums_[1] = call_.template scratch<kernels::square_ranges>(lanes_of(lanes_of(most_)));
-    launch(call_.exec(), call_.label("begin"), 1, kernels::set_sum{total_, sum});
   }
 
   /// Adds the squares of one argument to the total. Orders the verb after the writes in flight; if
@@ -162,7 +163,7 @@ class norm_job {
   /// host. Takes the last memory of the job, so it comes before scale().
   void limit(double max_norm) {
     scale_label_ = &call_.label("scale");
-    launch(call_.exec(), call_.label("root"), 1, kernels::finish_norm{total_, norm_, max_norm});
+    launch(call_.exec(), call_.label("root"), 1, kernels::finish_norm{first_, totals_, norm_, max_norm});
     transfer(call_.exec(), "ferry::grad_norm::result", result_.get(), pinned_space::name, norm_,
              device_space::name, 2 * static_cast<std::int64_t>(sizeof(double)));
   }
@@ -192,20 +193,24 @@ class norm_job {
   void sum(const Terms& terms) {
     if (terms.count == 0) return;
     const std::string& label = call_.label("squares");
-    std::int64_t count = lanes_of(terms.count);
     int level = 0;
-    launch(call_.exec(), label, count, kernels::sum_lane<Terms>{terms, sums_[level]});
-    for (; count > kernels::sum_lanes; level = 1 - level) {
-      const kernels::lower_sums lower{sums_[level], count};
-      count = lanes_of(count);
-      launch(call_.exec(), label, count, kernels::sum_lane<kernels::lower_sums>{lower, sums_[1 - level]});
-    }
-    launch(call_.exec(), label, 1, kernels::add_total{sums_[level], count, total_});
+    const auto add = [&]<class Lower>(const Lower& lower) {
+      const std::int64_t count = lanes_of(lower.count);
+      auto& target = count == kernels::sum_lanes ? next_total_ : sums_[level];
+      launch(call_.exec(), label, count, kernels::sum_lane<Lower>{lower, target});
+      level = 1 - level;
+      return kernels::lower_sums{target, count};
+    };
+    auto sums = add(terms);
+    while (sums.count > kernels::sum_lanes) sums = add(sums);
+    next_total_ += kernels::sum_lanes;
   }
 
   launch_context<Exec>& call_;
   std::shared_ptr<void> result_;
-  kernels::square_ranges* total_ = nullptr;
+  kernels::square_ranges first_;
+  kernels::lower_sums totals_{};  // a block of each argument
+  kernels::square_ranges* next_total_ = nullptr;
   double* norm_ = nullptr;
   kernels::square_ranges* sums_[2] = {};
   const std::string* scale_label_ = nullptr;

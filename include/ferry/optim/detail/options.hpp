@@ -83,14 +83,9 @@ const char* float_overflow(double value);
 const char* float_underflow(double value);
 /// @}
 
-/// An option and its value.
-struct option_value {
-  const char* name;
-  double value;
-};
 /// For a rule's or a transform's check_in_float(): throws invalid_argument with its name, the option and the
-/// value for one that is 0 or infinite in float, but not in double.
-void require_in_float(std::string_view rule, std::initializer_list<option_value> options);
+/// value for one that is 0 or infinite in float, but not in double. Options are names and values.
+void require_in_float(std::string_view rule, std::initializer_list<std::pair<const char*, double>> options);
 
 /// Throws for an option whose number is `effect` in float; null is none.
 void require_float(std::string_view rule, const char* option, double value, const char* effect);

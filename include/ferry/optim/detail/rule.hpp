@@ -12,11 +12,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 #include <type_traits>
 
-/// Functions of updates besides arithmetic, for one number and for several at once, see detail::lanes_of.
+/// The parts of the library's rules. Functions of updates besides arithmetic serve one number, or several
+/// at once, see detail::lanes_of.
 namespace ferry::optim {
 
 template <class Number>
@@ -82,7 +82,7 @@ KOKKOS_FUNCTION void decay_square(Compute& square, const Compute& base, std::int
 }
 
 /// base^exponent for an exponent >= 0, by squares and square roots: no sums, so the result is the same on
-/// every backend. Accurate to a few units in the last place of a double.
+/// every backend. Accurate to a few unit roundoffs of double.
 KOKKOS_INLINE_FUNCTION double power(double base, double exponent) {
   const auto whole = static_cast<std::int64_t>(exponent < 1e15 ? exponent : 1e15);
   double product = decay_over(base, whole);
@@ -113,14 +113,14 @@ KOKKOS_FORCEINLINE_FUNCTION Number decayed(const Number& gradient, const Compute
   return weight_decay == Compute(0) ? gradient : sum;
 }
 
-/// True if the change, even 4096 times larger, is less than half a unit in the weight's last place, so that
+/// True if the change, even 4096 times larger, is less than half a unit roundoff of the weight, so that
 /// it would not change the weight. Not written as weight - 4096 change == weight, which a compiler that may
 /// reorder arithmetic turns into change == 0.
 template <class Compute>
 KOKKOS_FUNCTION bool rounds_away(const Compute& change, const Compute& weight) {
   static_assert(sizeof(Compute) == 4 || sizeof(Compute) == 8);
-  constexpr double half_of_last_place = sizeof(Compute) == 4 ? 0x1p-25 : 0x1p-54;
-  const Compute half_unit = Compute(half_of_last_place) * weight;
+  constexpr double half_unit_roundoff = sizeof(Compute) == 4 ? 0x1p-25 : 0x1p-54;
+  const Compute half_unit = Compute(half_unit_roundoff) * weight;
   const Compute large = Compute(4096) * change;
   return (large < Compute(0) ? -large : large) <= (half_unit < Compute(0) ? -half_unit : half_unit);
 }
@@ -134,7 +134,7 @@ struct moment_term {
 
 /// For how many of the next `steps` steps without a gradient a rule of Adam's family only decays a weight:
 /// each step multiplies it by `keep` or more, up to 1, then subtracts at most the term, which must be less
-/// than half a unit in the last place:
+/// than half a unit roundoff of the weight:
 ///
 /// - The term shrinks faster than the weight, so it stays too small if it is. The root of v shrinks by no
 ///   more than sqrt(2 beta2 - 1) a step, even among subnormal numbers: a beta2 above 1/2 rounds an integer
@@ -147,7 +147,7 @@ template <class Compute>
 KOKKOS_FUNCTION std::int64_t decay_phase(const moment_term<Compute>& term, const Compute& weight,
                                          const Compute& keep, std::int64_t steps) {
   constexpr bool is_float = sizeof(Compute) == 4;
-  constexpr double half_of_last_place = is_float ? 0x1p-25 : 0x1p-54;
+  constexpr double half_unit_roundoff = is_float ? 0x1p-25 : 0x1p-54;
   constexpr double least_number = is_float ? 0x1p-149 : 0x1p-1074;
   constexpr double below_its_root = is_float ? 0x1p-75 : 0x1p-538;
   constexpr double below_rounding = is_float ? 1.0 - 0x1p-23 : 1.0 - 0x1p-52;
@@ -160,7 +160,7 @@ KOKKOS_FUNCTION std::int64_t decay_phase(const moment_term<Compute>& term, const
   if (!(term.beta1 * term.beta1 < Compute(0.99) * fall)) return 0;
   const Compute change = term.rate * (term.first / divisor);
   const Compute size = magnitude(weight);
-  if (!(Compute(2) * magnitude(change) <= Compute(half_of_last_place) * size)) return 0;
+  if (!(Compute(2) * magnitude(change) <= Compute(half_unit_roundoff) * size)) return 0;
 
   const auto eps = static_cast<double>(term.eps);
   double least_divisor =
@@ -168,18 +168,13 @@ KOKKOS_FUNCTION std::int64_t decay_phase(const moment_term<Compute>& term, const
   if (eps > least_divisor) least_divisor = eps < 128.0 ? eps : 128.0;
   const double largest_term = static_cast<double>(term.rate) * (512.0 / least_divisor);
   const double least_weight =
-      4.0 / half_of_last_place * least_number * (largest_term > 1.0 ? largest_term : 1.0);
+      4.0 / half_unit_roundoff * least_number * (largest_term > 1.0 ? largest_term : 1.0);
   const auto wide = static_cast<double>(size);
   if (!(wide >= least_weight)) return 0;
   const double shrink = static_cast<double>(keep) * below_rounding;
   while (steps > 0 && !(wide * decay_over(shrink, steps) >= least_weight)) steps /= 2;
   return steps;
 }
-
-}  // namespace ferry::optim
-
-/// The parts of the library's rules, whose headers include this one.
-namespace ferry::optim {
 
 /// An update with these coefficients in the order of its members: numbers are narrowed to Compute.
 template <template <class> class Update, class Compute, class... Coefficients>

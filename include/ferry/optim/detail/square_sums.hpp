@@ -86,7 +86,8 @@ KOKKOS_FORCEINLINE_FUNCTION scaled_moment<Compute> add_to_moment(Compute& moment
 
 /// Sums in an order that depends on the number of elements alone, so every backend, with any number of
 /// threads, gives the same bits. One thread for each of the `lanes` lanes of a block of lanes x depth
-/// elements: neighbours read neighbouring elements. The sums of the lanes are elements of the next level.
+/// elements: neighbours read neighbouring elements. The sums of the lanes are elements of the next level. One
+/// thread adds those of the last level, a block for each array.
 namespace ferry::kernels {
 
 inline constexpr std::int64_t sum_lanes = 32;
@@ -203,40 +204,20 @@ struct sum_lane {
   }
 };
 
-/// The last level: one thread adds the few sums that are left to *total.
-struct add_total {
-  const square_ranges* sums;
-  std::int64_t count;
-  square_ranges* total;
+/// One thread: result[0] becomes the norm of total + the sums, result[1] the factor of the gradients. The
+/// factor holds for a norm that exceeds double, too.
+struct finish_norm {
+  square_ranges total;
+  lower_sums sums;
+  double* result;
+  double max_norm;  ///< negative: no limit
 
   static std::int64_t bytes_each() { return sum_block * sizeof(square_ranges); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t) const {
-    square_ranges sum = *total;
-    for (std::int64_t i = 0; i < count; ++i) sum.add(sums[i]);
-    *total = sum;
-  }
-};
-
-struct set_sum {
-  square_ranges* sum;
-  square_ranges value;
-
-  static std::int64_t bytes_each() { return sizeof(square_ranges); }
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { *sum = value; }
-};
-
-/// result[0] becomes the norm, result[1] the factor of the gradients. The factor holds for a norm that
-/// exceeds double, too.
-struct finish_norm {
-  const square_ranges* total;
-  double* result;
-  double max_norm;  ///< negative: no limit
-
-  static std::int64_t bytes_each() { return 2 * sizeof(double); }
-
-  KOKKOS_FUNCTION void operator()(std::int64_t) const {
-    const auto norm = total->root();
+    square_ranges sum = total;
+    for (std::int64_t i = 0; i < sums.count; ++i) sums.add(sum, i);
+    const auto norm = sum.root();
     double factor = 1.0;
     if (max_norm >= 0.0) {
       factor = max_norm / (norm.root + 1e-6 / norm.factor) / norm.factor;

@@ -3,15 +3,18 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
+#include <ferry/optim/field.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,10 +42,8 @@ struct step_counts {
   void require_steps(std::int64_t count) const;
 };
 
-/// For the ticket of a step: takes the step back before wait() throws. `skips`: a step whose gradients are
-/// not finite is counted as skipped and does not throw.
-ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips);
-/// The rollback of a step of several tables: all of their states take it back.
+/// For the ticket of a step of one or several tables: their states take the step back before wait() throws.
+/// `skips`: a step whose gradients are not finite is counted as skipped and does not throw.
 ferry::detail::rollback rollback_of(std::vector<std::shared_ptr<step_counts>> counts, bool skips);
 
 /// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history
@@ -77,12 +78,24 @@ struct step_counters : step_counts {
 [[noreturn]] void refuse_field_name(const char* owner, std::string_view rule, std::string_view name);
 /// @}
 
-/// The step counters of optim::state and optim::records. All members throw invalid_argument if the contents
-/// were moved elsewhere.
+/// The names of the fields and the step counters of optim::state and optim::records. The members that count
+/// throw invalid_argument if the contents were moved elsewhere.
 template <class Rule, MemorySpace Space>
 class step_counted {
  public:
   using clock_type = step_counters<Rule, Space>;
+
+  /// Number of the rule's fields with an element per weight, active or not.
+  static constexpr int max_fields = detail::fields_of<Rule, field>;
+  /// Number of the rule's fields with one element per row.
+  static constexpr int row_fields = detail::fields_of<Rule, row_field>;
+
+  /// Number of fields that the rule's options use.
+  [[nodiscard]] int fields() const {
+    return names_.empty() ? 0 : static_cast<int>(names_.size()) - row_fields;
+  }
+  /// torch.optim's name of active field i, for i in [0, fields()). Throws std::out_of_range beyond.
+  [[nodiscard]] std::string_view field_name(int i) const { return names_[field_index(i)]; }
 
   /// Number of steps taken. A step whose ticket reports bad indices is taken back.
   [[nodiscard]] std::int64_t steps() const { return clock()->steps; }
@@ -107,10 +120,33 @@ class step_counted {
 
  protected:
   /// `owner` is the name of the class, for errors.
-  explicit step_counted(const char* owner) : owner_(owner), clock_(std::make_shared<clock_type>()) {}
+  explicit step_counted(const char* owner, int count = row_fields)
+      : names_(static_cast<std::size_t>(count)), owner_(owner), clock_(std::make_shared<clock_type>()) {}
+  step_counted(const char* owner, const detail::field_list& list) : step_counted(owner, list.count) {
+    for (std::size_t f = 0; f < names_.size(); ++f) names_[f] = list.facts[f].name;
+  }
   ~step_counted() = default;
   step_counted(step_counted&&) noexcept = default;
   step_counted& operator=(step_counted&&) noexcept = default;
+
+  /// Indices among the active fields and, behind them, the row fields.
+  /// @{
+  [[nodiscard]] std::size_t field_index(int i) const {
+    if (i < 0 || i >= fields()) throw std::out_of_range("ferry::optim: there is no such field");
+    return static_cast<std::size_t>(i);
+  }
+  [[nodiscard]] std::size_t row_field_index(int i) const {
+    (void)clock();
+    return static_cast<std::size_t>(fields() + i);
+  }
+  [[nodiscard]] std::size_t field_index(std::string_view name) const {
+    for (std::size_t f = 0; f < names_.size(); ++f)
+      if (names_[f] == name) return f;
+    refuse_field_name(owner_, Rule::name, name);
+  }
+  /// @}
+
+  std::vector<std::string_view> names_;
 
  private:
   const char* owner_;

@@ -4,7 +4,6 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
-#include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
@@ -24,7 +23,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace ferry::kernels {
 
@@ -67,25 +65,21 @@ void launch_find_nonfinite(const Exec& exec, const std::string& label, const arr
   const auto size = static_cast<std::int64_t>(values.size());
   if (size == 0) return;
   const bool dense = values.row_stride() == values.width() || values.rows() == 1;
-  if (dense && size % elements == 0 && reinterpret_cast<std::uintptr_t>(values.data) % 16 == 0)
-    look(std::integral_constant<int, elements>{}, size);
-  else if (in_packets<elements>(values))
-    look(std::integral_constant<int, elements>{}, values.width());
+  const bool packs = dense ? size % elements == 0 && reinterpret_cast<std::uintptr_t>(values.data) % 16 == 0
+                           : in_packets<elements>(values);
+  const std::int64_t width = dense ? size : values.width();
+  if (packs)
+    look(std::integral_constant<int, elements>{}, width);
   else
-    look(std::integral_constant<int, 1>{}, values.width());
+    look(std::integral_constant<int, 1>{}, width);
 }
 
 /// Why a graph can't repeat the verb, see launch_context::refuse_capture.
 inline constexpr std::string_view counts_each_step =
     "but rows that count their steps need another update each time; use step_count::global";
 
-[[noreturn]] void refuse_counting_capture(const char* verb);
-
 /// launch_context::refuse_capture with that reason, if there is no launch context yet.
-template <class Exec>
-void refuse_counting_capture(const Exec& exec, const char* verb) {
-  if (execution_backend<Exec>::capturing(exec)) refuse_counting_capture(verb);
-}
+[[noreturn]] void refuse_counting_capture(const char* verb);
 
 /// The device's memory of the table, after all of the view's entries have been uploaded or their upload is
 /// enqueued. Other threads may read and upload at the same time, so the end of the copy is recorded under the

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/argument.hpp>
+#include <ferry/error.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/optim/detail/update_job.hpp>
@@ -16,10 +17,12 @@
 #include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -37,62 +40,21 @@ consteval void require_step_rule() {
                 "ferry: step needs the state that make_state made for this optimizer, not for another one.");
 }
 
-/// Refuses policies that do not fit the rule or the table.
-template <class Rule, class Transforms, class Table, class Policies>
-consteval void require_step_policies() {
-  using Rounding = typename Policies::rounding;
-  using StepCount = typename Policies::step_count;
-  using Element = std::remove_const_t<typename Table::value_type>;
-  static_assert(
-      FloatingElement<Element> || is_encoded_table<Table>,
-      "ferry: step trains tables of float, double, half_t or bhalf_t elements, or of quantized rows.");
-  if constexpr (is_coded_weights<Table>) require_trainable<typename Table::quantization, Rounding>();
-  static_assert(
-      !Rounding::is_random || !std::is_floating_point_v<Element>,
-      "ferry: rounding::stochastic is for tables of half_t, bhalf_t or quantized rows; weights of float and double are not rounded to a narrower format.");
-  static_assert(
-      !StepCount::catches_up || !RowOptimizer<optim::detail::rule_of<Rule>>,
-      "ferry: step_count::catch_up is for rules that update each element by itself; this one looks at the row as a whole.");
-  static_assert(
-      !StepCount::catches_up || Transforms::allows_catch_up,
-      "ferry: step_count::catch_up can't make up for transforms that leave rows out or change weights between two steps: frozen_rows, max_norm.");
-  static_assert(
-      !StepCount::catches_up || !is_encoded_table<Table>,
-      "ferry: step_count::catch_up is for tables of floating-point numbers: quantized rows lose what a step without a gradient changes.");
-  static_assert(Transforms::clip_norms <= 1,
-                "ferry: at most one transform may clip the norm of the gradient.");
-  static_assert(Transforms::norm_limits <= 1,
-                "ferry: at most one transform may limit the norm of the weights.");
-}
-
-/// Refuses duplicates::sum_any_order if the gradients of a row can't be applied one by one.
-template <class Rule, class Table, class Duplicates, class Policies>
-consteval void require_any_order() {
-  static_assert(
-      !in_any_order<Duplicates> || LinearOptimizer<Rule>,
-      "ferry: duplicates::sum_any_order is for steps that are linear in the gradient, as those of sgd without transforms; other rules need the sum of a row's gradients before they change it.");
-  static_assert(
-      !in_any_order<Duplicates> || !Policies::step_count::counts_rows,
-      "ferry: duplicates::sum_any_order looks at positions, not at rows, so the step can't count the steps of rows; use step_count::global.");
-  static_assert(
-      !in_any_order<Duplicates> || (!Policies::rounding::is_random && !is_encoded_table<Table>),
-      "ferry: duplicates::sum_any_order rounds the weight to nearest after every gradient, so it takes neither quantized rows nor rounding::stochastic.");
-}
-
 /// Throws invalid_argument unless the field of a state has a row of `width` elements for each of the table.
 void require_made_for(const char* verb, const untyped_array& field, const untyped_array& table,
                       std::int64_t width);
 
 /// Checks that the state of a table has the fields that the rule's options use.
 /// @{
-void require_names(const char* verb, const optim::detail::field_names& needed,
+void require_names(const char* verb, const optim::detail::field_list& needed,
                    std::span<const std::string_view> names, std::string_view rule, const array_label& table);
 template <class State>
-void require_fields(const char* verb, const optim::detail::field_names& needed, const State& state,
+void require_fields(const char* verb, const optim::detail::field_list& needed, const State& state,
                     std::string_view rule, const array_label& table) {
   std::array<std::string_view, 8> names;
-  for (int f = 0; f < state.fields(); ++f) names[static_cast<std::size_t>(f)] = state.field_name(f);
-  require_names(verb, needed, std::span(names).first(static_cast<std::size_t>(state.fields())), rule, table);
+  const auto count = static_cast<std::size_t>(state.fields());
+  for (std::size_t f = 0; f < count; ++f) names[f] = state.field_name(static_cast<int>(f));
+  require_names(verb, needed, std::span(names).first(count), rule, table);
 }
 /// @}
 
@@ -113,6 +75,23 @@ auto checked_arrays(const char* verb, State& state, const Table& table) {
   return arrays;
 }
 
+/// The arrays of a state for a catch_up_job; none before the first step under catch_up. Throws
+/// invalid_argument if options do not fit, and if the state counts by another policy or is another table's.
+template <class State>
+auto arrays_for_catch_up(const char* verb, const auto& optimizer, State& state, const auto& table) {
+  require_optimizer(verb, optimizer, table);
+  std::optional<decltype(checked_arrays(verb, state, table))> arrays;
+  const auto& clock = *state.clock();
+  if (clock.row_policy.empty()) return arrays;
+  if (clock.row_policy != step_count::catch_up::name)
+    throw invalid_argument(joined("ferry::", verb, ": the rows of '", table.label, "' count their steps by ",
+                                  clock.row_policy, ", so there is nothing to catch up with"));
+  arrays = checked_arrays(verb, state, table);
+  arrays->row_steps = make_ref(state.clock()->row_steps);
+  require_made_for(verb, arrays->row_steps, table, 1);
+  return arrays;
+}
+
 /// One step of a state: its checks, counters and rollback. Nothing of the state changes before count(), and
 /// nothing throws after the step is enqueued. Policies: a step_policies.
 template <class Policies, class Rule, class State, class Table>
@@ -125,8 +104,40 @@ class step_call {
   /// Checks the types of a step with gradients of type Value.
   template <class Exec, class Value, class Duplicates>
   static consteval void require_types() {
-    require_any_order<Rule, Table, Duplicates, Policies>();
-    require_step_policies<Rule, typename job_type::template transforms_type<float>, Table, Policies>();
+    using rounding = typename Policies::rounding;
+    using transforms = typename job_type::template transforms_type<float>;
+    using element = std::remove_const_t<typename Table::value_type>;
+    constexpr bool any_order = in_any_order<Duplicates>, catches_up = step_count::catches_up;
+    constexpr bool encoded = is_encoded_table<Table>;
+    static_assert(
+        !any_order || LinearOptimizer<Rule>,
+        "ferry: duplicates::sum_any_order is for steps that are linear in the gradient, as those of sgd without transforms; other rules need the sum of a row's gradients before they change it.");
+    static_assert(
+        !any_order || !step_count::counts_rows,
+        "ferry: duplicates::sum_any_order looks at positions, not at rows, so the step can't count the steps of rows; use step_count::global.");
+    static_assert(
+        !any_order || (!rounding::is_random && !encoded),
+        "ferry: duplicates::sum_any_order rounds the weight to nearest after every gradient, so it takes neither quantized rows nor rounding::stochastic.");
+    static_assert(
+        FloatingElement<element> || encoded,
+        "ferry: step trains tables of float, double, half_t or bhalf_t elements, or of quantized rows.");
+    if constexpr (is_coded_weights<Table>) require_trainable<typename Table::quantization, rounding>();
+    static_assert(
+        !rounding::is_random || !std::is_floating_point_v<element>,
+        "ferry: rounding::stochastic is for tables of half_t, bhalf_t or quantized rows; weights of float and double are not rounded to a narrower format.");
+    static_assert(
+        !catches_up || !RowOptimizer<optim::detail::rule_of<Rule>>,
+        "ferry: step_count::catch_up is for rules that update each element by itself; this one looks at the row as a whole.");
+    static_assert(
+        !catches_up || transforms::allows_catch_up,
+        "ferry: step_count::catch_up can't make up for transforms that leave rows out or change weights between two steps: frozen_rows, max_norm.");
+    static_assert(
+        !catches_up || !encoded,
+        "ferry: step_count::catch_up is for tables of floating-point numbers: quantized rows lose what a step without a gradient changes.");
+    static_assert(transforms::clip_norms <= 1,
+                  "ferry: at most one transform may clip the norm of the gradient.");
+    static_assert(transforms::norm_limits <= 1,
+                  "ferry: at most one transform may limit the norm of the weights.");
     static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");
     static_assert(
         may_dereference<Exec, state_space>(),
@@ -153,7 +164,7 @@ class step_call {
   template <class Exec>
   void take_counters([[maybe_unused]] const Exec& exec) {
     if constexpr (step_count::counts_rows) {
-      refuse_counting_capture(exec, verb_);
+      if (execution_backend<Exec>::capturing(exec)) refuse_counting_capture(verb_);
       clock_->require_countable(verb_, step_count::name, table_.label);
       if (is_first()) counters_ = optim::detail::row_counters(*clock_, table_, memory_home(exec));
       arrays_.row_steps = make_ref(is_first() ? counters_ : clock_->row_steps);
@@ -168,7 +179,7 @@ class step_call {
   }
   /// Takes the step back, or skips it, if the ticket finds a fault.
   [[nodiscard]] rollback ends() const {
-    return optim::rollback_of(clock_, Policies::nonfinite::looks && !Policies::nonfinite::reports);
+    return optim::rollback_of({clock_}, Policies::nonfinite::looks && !Policies::nonfinite::reports);
   }
 
   /// The step is enqueued.
@@ -200,20 +211,37 @@ using step_policies_of = step_policies<typename Chosen::template get<step_count_
                                        typename Chosen::template get<rounding_category, rounding::nearest>,
                                        typename Chosen::template get<nonfinite_category, nonfinite::keep>>;
 
+/// A step under step_count::catch_up of which kernels take the missed steps alone.
+template <class Rule, class T, class Space, class State>
+using catch_up_job = update_job<array_ref<T, Space>, State, Rule,
+                                step_policies<step_count::catch_up, rounding::nearest, nonfinite::keep>>;
+
+template <class Exec, class Rule, class T, class Space, class State>
+consteval void require_catch_up() {
+  require_step_rule<Rule, typename State::rule_type>();
+  static_assert(
+      may_dereference<Exec, typename State::memory_space>() &&
+          transform_spaces<Rule>::template reached_by<Exec>,
+      "ferry: a host execution space can't dereference state or factors in device_space; pass an instance of the device's execution space.");
+  using transforms = typename catch_up_job<Rule, T, Space, State>::template transforms_type<float>;
+  static_assert(!RowOptimizer<optim::detail::rule_of<Rule>> && transforms::allows_catch_up,
+                "ferry: this rule, or one of its transforms, can't be combined with step_count::catch_up.");
+}
+
 /// The gradients are rows of the indices: one for each.
 struct rows_of_indices {
   static constexpr const char* verb = "step";
-  template <class Exec, class Chosen, class Named>
-  static void require(const auto& table, const Named& named, const auto& grads) {
-    require_batch<Exec, Chosen>(verb, table, named, grads);
+  template <class Exec, class Chosen, class Batch>
+  static void require(const auto& table, const Batch& batch, const auto& grads) {
+    require_batch<Exec, Chosen>(verb, table, batch, grads);
   }
 };
 
-/// `Batch` says how the gradients belong to the indices, `access` where the rows lie.
-template <class Chosen, class Batch = rows_of_indices, class Exec, class Rule, class Access, class State,
-          class Named, class Value, class ValueSpace>
+/// `Verb` says how the gradients belong to the indices, `access` where the rows lie.
+template <class Chosen, class Verb = rows_of_indices, class Exec, class Rule, class Access, class State,
+          class Batch, class Value, class ValueSpace>
 ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, State& state,
-                 const Named& named, const array_ref<Value, ValueSpace>& grads) {
+                 const Batch& batch, const array_ref<Value, ValueSpace>& grads) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   using state_space = typename State::memory_space;
   using space = typename Access::memory_space;
@@ -235,13 +263,13 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
       "ferry: path::staged steps where the table lies, so codes and scales must both be in host memory or both in device_space; use path::direct.");
 
   const table_type& table = access.table();
-  call_type call(Batch::verb, optimizer, table, state, std::type_identity<Value>{});
-  access.require_foreign(Batch::verb, named, grads);
-  Batch::template require<Exec, Chosen>(table, named, grads);
+  call_type call(Verb::verb, optimizer, table, state, std::type_identity<Value>{});
+  access.require_foreign(Verb::verb, batch, grads);
+  Verb::template require<Exec, Chosen>(table, batch, grads);
   call.take_counters(exec);
   const auto job = call.job();
   if constexpr (!Access::is_strided)
-    job.for_each_transform_array([&](const auto& array) { access.require_foreign(Batch::verb, array); });
+    job.for_each_transform_array([&](const auto& array) { access.require_foreign(Verb::verb, array); });
 
   // A staged step runs where the table is, so everything that it reads must be there too.
   constexpr bool together = space::is_host_accessible == state_space::is_host_accessible &&
@@ -253,13 +281,13 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
   ticket launched;
   if constexpr (only_staged)
     launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::direct, path_kind::ordered>(
-        exec, access, job, named, grads, call.ends(), Batch::verb);
+        exec, access, job, batch, grads, call.ends(), Verb::verb);
   else if constexpr (together)
-    launched = update_rows<verb::step, Chosen, duplicates_policy>(exec, access, job, named, grads,
-                                                                  call.ends(), Batch::verb);
+    launched = update_rows<verb::step, Chosen, duplicates_policy>(exec, access, job, batch, grads,
+                                                                  call.ends(), Verb::verb);
   else
     launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(
-        exec, access, job, named, grads, call.ends(), Batch::verb);
+        exec, access, job, batch, grads, call.ends(), Verb::verb);
   call.template count<Value>();
   return launched;
 }

@@ -10,7 +10,6 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
-#include <string>
 #include <tuple>
 #include <type_traits>
 
@@ -48,7 +47,7 @@ struct transform_defaults {
 
 namespace ferry::kernels {
 
-/// True if a transform has a changed() of its own. It takes the place of one that the transform inherits, so
+/// True if a transform has a changed() of its own. It hides one that the transform inherits, so
 /// the two have one address unless it does.
 template <class Transform>
 consteval bool changes_weights() {

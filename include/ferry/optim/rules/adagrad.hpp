@@ -24,25 +24,17 @@ struct adagrad {
 
   friend bool operator==(const adagrad&, const adagrad&) = default;
 
-  /// The divisor of lr at one step, see ferry::ScheduledOptimizer.
-  template <class Compute>
-  struct terms {
-    double divisor;  // 1 + (step - 1) lr_decay
-
-    friend bool operator==(const terms&, const terms&) = default;
-  };
-  /// The decay of lr, see ferry::ScheduledOptimizer.
+  /// The divisor of lr at each step, see ferry::ScheduledOptimizer.
   struct rate_decay {
     double lr_decay;
 
     friend bool operator==(const rate_decay&, const rate_decay&) = default;
     template <class Compute>
-    [[nodiscard]] terms<Compute> at(std::int64_t step) const {
-      return {1.0 + static_cast<double>(step - 1) * lr_decay};
+    [[nodiscard]] double at(std::int64_t step) const {
+      return 1.0 + static_cast<double>(step - 1) * lr_decay;
     }
   };
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;
@@ -57,8 +49,8 @@ struct adagrad {
     /// Without a gradient nothing changes.
     KOKKOS_FUNCTION bool at_rest(Compute, const auto&) const { return weight_decay == Compute(0); }
     KOKKOS_FUNCTION void decay_state(auto&, std::int64_t) const {}
-    KOKKOS_FUNCTION void set_step(const auto& rate, const terms<Compute>& step) {
-      lr = narrowed<Compute>(rate / step.divisor);
+    KOKKOS_FUNCTION void set_step(const auto& rate, double divisor) {
+      lr = narrowed<Compute>(rate / divisor);
     }
   };
 
@@ -106,7 +98,6 @@ struct rowwise_adagrad {
 
   friend bool operator==(const rowwise_adagrad&, const rowwise_adagrad&) = default;
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr int sums = 1;
@@ -170,7 +161,6 @@ struct ftrl {
 
   friend bool operator==(const ftrl&, const ftrl&) = default;
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;

@@ -13,7 +13,7 @@ namespace ferry::optim {
 ///   w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps)
 ///
 /// With amsgrad (Reddi et al. 2018) the last line uses the largest v so far. Only the rows of the batch are
-/// updated. torch.optim.SparseAdam adds eps at a different place: see sparse_adam.
+/// updated. torch.optim.SparseAdam adds eps to another root: see sparse_adam.
 struct adam {
   static constexpr std::string_view name = "adam";  ///< see ferry::Optimizer
   static constexpr int min_fields = 2;              ///< see ferry::Optimizer
@@ -27,11 +27,9 @@ struct adam {
 
   friend bool operator==(const adam&, const adam&) = default;
 
-  /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
   template <class Compute>
-  using terms = correction_terms<double, Compute, true>;
+  using terms = correction_terms<double, Compute, true>;  ///< see ferry::ScheduledOptimizer
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;
@@ -121,13 +119,10 @@ struct adamw {
 
   friend bool operator==(const adamw&, const adamw&) = default;
 
-  /// The update of one step and its part that depends on the step alone, see ferry::ScheduledOptimizer.
-  /// @{
   template <class Compute>
-  using update = adam::update<Compute>;
+  using update = adam::update<Compute>;  ///< see ferry::ScheduledOptimizer
   template <class Compute>
-  using terms = adam::terms<Compute>;
-  /// @}
+  using terms = adam::terms<Compute>;  ///< see ferry::ScheduledOptimizer
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
   /// @{
@@ -171,11 +166,9 @@ struct sparse_adam {
 
   friend bool operator==(const sparse_adam&, const sparse_adam&) = default;
 
-  /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
   template <class Compute>
-  using terms = correction_terms<double, double, true>;
+  using terms = correction_terms<double, double, true>;  ///< see ferry::ScheduledOptimizer
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;

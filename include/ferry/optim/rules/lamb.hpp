@@ -24,11 +24,9 @@ struct lamb {
 
   friend bool operator==(const lamb&, const lamb&) = default;
 
-  /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
   template <class Compute>
-  using terms = correction_terms<Compute, Compute>;
+  using terms = correction_terms<Compute, Compute>;  ///< see ferry::ScheduledOptimizer
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr int sums = 2;
@@ -110,7 +108,6 @@ struct lars {
 
   friend bool operator==(const lars&, const lars&) = default;
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr int sums = 2;
@@ -179,11 +176,9 @@ struct partial_rowwise_adam {
 
   friend bool operator==(const partial_rowwise_adam&, const partial_rowwise_adam&) = default;
 
-  /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
   template <class Compute>
-  using terms = correction_terms<Compute, Compute>;
+  using terms = correction_terms<Compute, Compute>;  ///< see ferry::ScheduledOptimizer
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr int sums = 1;

@@ -32,7 +32,6 @@ struct adamax {
     static terms make(double first, double) { return {first}; }
   };
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;
@@ -129,7 +128,6 @@ struct nadam {
     }
   };
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;

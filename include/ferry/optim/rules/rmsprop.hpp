@@ -27,7 +27,6 @@ struct rmsprop {
 
   friend bool operator==(const rmsprop&, const rmsprop&) = default;
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;
@@ -109,7 +108,6 @@ struct adadelta {
 
   friend bool operator==(const adadelta&, const adadelta&) = default;
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;
@@ -163,7 +161,6 @@ struct rprop {
 
   friend bool operator==(const rprop&, const rprop&) = default;
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;
@@ -174,11 +171,12 @@ struct rprop {
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
                                            Number (&state)[N]) const {
       const Number g = sign * gradient;
-      const Number turn = sign_of(g * state[0]);
+      const Number agreement = sign_of(g * state[0]);
       // Each is 0 or 1. Products with them are exact and replace branches, see sign_of.
-      const Number goes_on = Number(Compute(0.5f)) * (turn * turn + turn);
-      const Number turned = Number(Compute(0.5f)) * (turn * turn - turn);
-      Number size = state[1] * (goes_on * grow + turned * shrink + (Number(Compute(1)) - turn * turn));
+      const Number goes_on = Number(Compute(0.5f)) * (agreement * agreement + agreement);
+      const Number turned = Number(Compute(0.5f)) * (agreement * agreement - agreement);
+      Number size =
+          state[1] * (goes_on * grow + turned * shrink + (Number(Compute(1)) - agreement * agreement));
       size = either(size < Number(least), Number(least), size);
       size = either(size > Number(most), Number(most), size);
       weight -= size * (sign_of(g) * (Number(Compute(1)) - turned));

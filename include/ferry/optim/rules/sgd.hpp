@@ -28,7 +28,6 @@ struct sgd {
 
   friend bool operator==(const sgd&, const sgd&) = default;
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;
@@ -135,7 +134,6 @@ struct asgd {
     }
   };
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;
@@ -202,7 +200,6 @@ struct lion {
 
   friend bool operator==(const lion&, const lion&) = default;
 
-  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
     static constexpr bool by_lanes = true;

@@ -3,14 +3,23 @@
 #include "../../backends/enabled.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/memory/spaces.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/optim/make_state.hpp>
+#include <ferry/rows/init.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/tensor/detail/finite.hpp>
+
+#include <Kokkos_Core.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -49,29 +58,22 @@ void step_counts::require_steps(std::int64_t count) const {
 
 namespace {
 
-void take_back(void* owner) { --static_cast<step_counts*>(owner)->steps; }
-void skip_step(void* owner, bool counted) {
-  auto& counts = *static_cast<step_counts*>(owner);
-  if (counted) --counts.steps;
-  ++counts.skipped;
-}
-
 using count_list = std::vector<std::shared_ptr<step_counts>>;
 
-void take_back_all(void* owner) {
-  for (const auto& counts : *static_cast<count_list*>(owner)) take_back(counts.get());
+void take_back(void* owner) {
+  for (const auto& counts : *static_cast<count_list*>(owner)) --counts->steps;
 }
-void skip_all(void* owner, bool counted) {
-  for (const auto& counts : *static_cast<count_list*>(owner)) skip_step(counts.get(), counted);
+void skip_step(void* owner, bool counted) {
+  for (const auto& counts : *static_cast<count_list*>(owner)) {
+    if (counted) --counts->steps;
+    ++counts->skipped;
+  }
 }
 
 }  // namespace
 
-ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips) {
-  return {std::move(counts), &take_back, skips ? &skip_step : nullptr};
-}
 ferry::detail::rollback rollback_of(std::vector<std::shared_ptr<step_counts>> counts, bool skips) {
-  return {std::make_shared<count_list>(std::move(counts)), &take_back_all, skips ? &skip_all : nullptr};
+  return {std::make_shared<count_list>(std::move(counts)), &take_back, skips ? &skip_step : nullptr};
 }
 
 void refuse_moved_contents(const char* owner) {
@@ -101,13 +103,6 @@ void coefficient_table::truncate(std::int64_t count) {
   on_device_->sent = std::min(on_device_->sent, static_cast<std::size_t>(count) * entry_bytes_);
 }
 
-std::shared_ptr<void> coefficient_table::clear() {
-  entries_ = nullptr;
-  capacity_ = 0;
-  size_ = 0;
-  return std::exchange(on_device_, nullptr);
-}
-
 table_view coefficient_table::view(std::int64_t first, std::int64_t count) {
   if (on_device_ == nullptr) on_device_ = std::make_shared<device_copy>();
   return {entries_, on_device_, static_cast<std::size_t>(count) * entry_bytes_, first, count};
@@ -127,6 +122,59 @@ std::byte* coefficient_table::add(std::size_t entry_bytes) {
   return entries_.get() + bytes;
 }
 
+template <class T, MemorySpace Space>
+void fill_new(const ferry::detail::array_ref<T, Space>& array, [[maybe_unused]] device placement, T value) {
+  using exec_space = Kokkos::DefaultExecutionSpace;
+  if constexpr (std::is_same_v<Space, device_space>) {
+    const auto stream = ferry::detail::engine::get_on<exec_space>(placement.id)->side_stream_of(nullptr);
+    ferry::detail::fill(*static_cast<const exec_space*>(stream.get()), array, value);
+  } else {
+    ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, array, value);
+  }
+}
+
+template <class T, MemorySpace Space>
+tensor<T, Space> filled(const std::string& label, device placement, std::span<const std::size_t> extents,
+                        T value) {
+  tensor<T, Space> array(label, placement, extents);
+  fill_new(make_ref(array), array.device(), value);
+  return array;
+}
+
+template <class StateType>
+StateType initial_value(std::string_view rule, const row_field& field) {
+  const auto value = static_cast<StateType>(field.initial);
+  const auto stored = convert<double>(value);
+  const bool holds = ferry::detail::is_finite(stored) == ferry::detail::is_finite(field.initial) &&
+                     (stored == 0.0) == (field.initial == 0.0);
+  if (!holds)
+    require_option(rule, ferry::detail::joined("the initial value of '", field.name, "'").c_str(),
+                   field.initial, false, "a number that the elements of the state can hold");
+  return value;
+}
+
+#define FERRY_FILL_OF(T, SPACE)                                                 \
+  template void fill_new(const ferry::detail::array_ref<T, SPACE>&, device, T); \
+  template tensor<T, SPACE> filled(const std::string&, device, std::span<const std::size_t>, T);
+#define FERRY_FILLS_IN(SPACE)         \
+  FERRY_FILL_OF(float, SPACE)         \
+  FERRY_FILL_OF(double, SPACE)        \
+  FERRY_FILL_OF(half_t, SPACE)        \
+  FERRY_FILL_OF(bhalf_t, SPACE)       \
+  FERRY_FILL_OF(std::uint32_t, SPACE) \
+  FERRY_FILL_OF(std::byte, SPACE)
+FERRY_FILLS_IN(device_space)
+FERRY_FILLS_IN(pinned_space)
+FERRY_FILLS_IN(mapped_space)
+FERRY_FILLS_IN(pageable_space)
+#undef FERRY_FILLS_IN
+#undef FERRY_FILL_OF
+
+template float initial_value<float>(std::string_view, const row_field&);
+template double initial_value<double>(std::string_view, const row_field&);
+template half_t initial_value<half_t>(std::string_view, const row_field&);
+template bhalf_t initial_value<bhalf_t>(std::string_view, const row_field&);
+
 }  // namespace ferry::optim::detail
 
 namespace ferry::detail {
@@ -138,18 +186,18 @@ void require_made_for(const char* verb, const untyped_array& field, const untype
                                   table.note().describe()));
 }
 
-void require_names(const char* verb, const optim::detail::field_names& needed,
+void require_names(const char* verb, const optim::detail::field_list& needed,
                    std::span<const std::string_view> names, std::string_view rule, const array_label& table) {
   const auto unfit = [&](const std::string& need, const std::string& present) {
     throw invalid_argument(joined("ferry::", verb, ": the options of ", rule, " need ", need,
                                   ", but the state of '", table.view(), "' has ", present,
                                   "; make it with the same options"));
   };
-  if (static_cast<std::size_t>(needed.count) != names.size())
-    unfit(joined(needed.count, " state fields"), joined(names.size()));
+  if (static_cast<std::size_t>(needed.fields) != names.size())
+    unfit(joined(needed.fields, " state fields"), joined(names.size()));
   for (std::size_t f = 0; f < names.size(); ++f)
-    if (needed.name[f] != names[f])
-      unfit(joined("'", needed.name[f], "'"), joined("'", names[f], "' in its place"));
+    if (needed.facts[f].name != names[f])
+      unfit(joined("'", needed.facts[f].name, "'"), joined("'", names[f], "' in its place"));
 }
 
 template <ExecutionSpace Exec>
