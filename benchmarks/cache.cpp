@@ -104,6 +104,9 @@ void gathers(session& run) {
       const double rate = warm(run, hot, n, 64 + 8, 8, popularity);
       run.results().ratio(label + ".hit_rate", "that of the most popular rows", rate / ideal);
       time_gather_of(run, label, hot, table, sets);
+      ferry::cached_table latest(table, ferry::cache::lru{.slots = most});
+      run.results().ratio(label + ".lru.hit_rate", "that of the most popular rows",
+                          warm(run, latest, n, 16, 8, popularity) / ideal);
     }
   }
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Each verb of sharded tables once on 1, 2, 4 ... devices, with as many rows and positions on each rank whatever
-/// their number, and the collective calls alone: the terms of the model in docs/distributed.md. Rows that verbs
+/// their number, and the collective calls alone: the terms of the model in benchmarks/README.md. Rows that verbs
 /// read or write are checked; sums and steps are the tests' affair.
 namespace ferry_bench {
 namespace {

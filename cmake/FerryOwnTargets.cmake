@@ -93,6 +93,10 @@ function(ferry_test_options target)
     # An attribute may be written as a macro; code of another instruction set is not compiled here.
     target_compile_definitions(${target} PRIVATE always_inline=unused)
   endif()
+  # A twentieth of a test's functions are std::move, std::forward and their like.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-ffold-simple-inlines>")
+  endif()
 endfunction()
 
 # ferry_test_precompiled(<target>): the tests' precompiled header, for a target with their flags.

@@ -33,7 +33,7 @@ enum provenance : int { from_device_heap, registered_pages, managed_pages, plain
 [[noreturn]] inline void throw_bad_alloc(const char* space, const std::string& label, std::size_t bytes,
                                          cudaError_t status, const char* call) {
   cudaGetLastError();
-  host::throw_bad_alloc(space, label, bytes, ferry::detail::joined(call, ": ", cudaGetErrorString(status)));
+  host::throw_bad_alloc(space, label, bytes, detail::joined(call, ": ", cudaGetErrorString(status)));
 }
 
 /// Makes the pages present, near the device; returns memory_block::placement.
@@ -85,8 +85,8 @@ inline memory_block allocated(const char* space, std::size_t bytes, const std::s
   cudaGetLastError();
   cudaFreeHost(data);
   throw device_error(
-      ferry::detail::joined("ferry: ", space, " for '", label,
-                            "': the device has memory of cudaHostAlloc at another address than the host"));
+      detail::joined("ferry: ", space, " for '", label,
+                     "': the device has memory of cudaHostAlloc at another address than the host"));
 }
 
 /// Page-locked memory, allocated in the way that the device supports.
@@ -99,9 +99,9 @@ inline memory_block page_locked(const char* space, std::size_t bytes, const std:
       return allocated(space, bytes, label);
     default:
       throw device_error(
-          ferry::detail::joined("ferry: ", space, " for '", label,
-                                "': this device has no memory that it and the host reach at one address: ",
-                                why_not_registered(facts)));
+          detail::joined("ferry: ", space, " for '", label,
+                         "': this device has no memory that it and the host reach at one address: ",
+                         why_not_registered(facts)));
   }
 }
 
@@ -211,7 +211,7 @@ struct allocation_functions {
     const device_guard guard(device);
     const capture_pause pause(true);
     if (const char* reason = why_not_registered(facts_of(device)))
-      throw device_error(ferry::detail::joined(
+      throw device_error(detail::joined(
           "ferry::adopt: the ", bytes, " bytes of 'ferry::adopted' can't be page-locked in place: ", reason,
           "; copy them into a ferry::tensor in pinned_space, or adopt them as pageable_space"));
     const cudaError_t status = register_pages(data, bytes);
@@ -219,7 +219,7 @@ struct allocation_functions {
     if (status != cudaErrorHostMemoryAlreadyRegistered)
       throw_bad_alloc("pinned_space", "ferry::adopted", bytes, status, "cudaHostRegister");
     cudaGetLastError();
-    throw invalid_argument(ferry::detail::joined(
+    throw invalid_argument(detail::joined(
         "ferry::adopt: pages of the ", bytes,
         " bytes of 'ferry::adopted' are page-locked already: by another adoption, which may begin or end in the same page, by a tensor of ferry, or by other code (cudaHostRegister, cudaHostAlloc)"));
   }
@@ -236,16 +236,16 @@ struct allocation_functions {
       case from_device_heap:
         return "device memory (cudaMalloc)";
       case managed_pages:
-        return ferry::detail::joined(
+        return detail::joined(
             "managed memory, preferred location host, accessed by the device through large pages", place);
       case registered_pages:
-        return ferry::detail::joined(
+        return detail::joined(
             std::is_same_v<Space, mapped_space>
                 ? "page-locked memory (fallback: this device has no concurrent access to managed memory; expect a lower rate of random rows on large tables)"
                 : "page-locked memory (mmap, huge pages, cudaHostRegister)",
             place);
       case allocated_pages:
-        return ferry::detail::joined(
+        return detail::joined(
             "page-locked memory (cudaHostAlloc: this device takes no registered memory",
             std::is_same_v<Space, mapped_space>
                 ? ", and has no concurrent access to managed memory; expect a lower rate of random rows on large tables)"

@@ -64,8 +64,8 @@ class device_guard {
   /// Throws device_error if the device can't be made current.
   explicit device_guard(int device) {
     if (!enter(device))
-      throw device_error(ferry::detail::joined("ferry: device ", device,
-                                               " can't be made the thread's current one (cuCtxSetCurrent)"));
+      throw device_error(detail::joined("ferry: device ", device,
+                                        " can't be made the thread's current one (cuCtxSetCurrent)"));
   }
   explicit device_guard(const Kokkos::Cuda& exec) : device_guard(exec.cuda_device()) {}
   /// Never throws. For calls that work from any device, to avoid a context on the device of the thread.

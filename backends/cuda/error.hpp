@@ -14,8 +14,8 @@ namespace ferry::cuda {
 inline void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
-  throw device_error(ferry::detail::joined("ferry: ", call, ": ", cudaGetErrorName(status), ", ",
-                                           cudaGetErrorString(status)));
+  throw device_error(
+      detail::joined("ferry: ", call, ": ", cudaGetErrorName(status), ", ", cudaGetErrorString(status)));
 }
 
 inline int attribute(cudaDeviceAttr name, int device) {

@@ -19,7 +19,7 @@
 
 namespace ferry::cuda {
 
-class stream_event final : public ferry::detail::event {
+class stream_event final : public detail::event {
  public:
   /// Makes an event of the current device. record() makes a new one for a stream of another device.
   stream_event() {
@@ -76,22 +76,21 @@ class stream_event final : public ferry::detail::event {
 struct event_functions {
   using native_event = stream_event;
 
-  static ferry::detail::event_handle record(const Kokkos::Cuda& exec,
-                                            ferry::detail::event_pool<stream_event>& events) {
+  static detail::event_handle record(const Kokkos::Cuda& exec, detail::event_pool<stream_event>& events) {
     auto point = take_event(exec, events);
     record_at(exec, *point);
     return point;
   }
   /// record() in two steps; the second one needs no memory.
   static std::shared_ptr<stream_event> take_event(const Kokkos::Cuda& exec,
-                                                  ferry::detail::event_pool<stream_event>& events) {
+                                                  detail::event_pool<stream_event>& events) {
     const device_guard guard(exec);  // an empty pool makes events
     return events.take();
   }
   static void record_at(const Kokkos::Cuda& exec, stream_event& point) { point.record(exec); }
 
   /// Waits on the device for an event of the device, else in the calling thread.
-  static void wait_for(const Kokkos::Cuda& exec, ferry::detail::event& before) {
+  static void wait_for(const Kokkos::Cuda& exec, detail::event& before) {
     const device_guard guard(exec);
     if (auto* point = dynamic_cast<stream_event*>(&before))
       check(cudaStreamWaitEvent(exec.cuda_stream(), point->native(), 0), "cudaStreamWaitEvent");
@@ -104,11 +103,11 @@ struct event_functions {
     exec.fence(label);
   }
 
-  static ferry::detail::stream_handle stream_of(const Kokkos::Cuda& exec) { return exec.cuda_stream(); }
+  static detail::stream_handle stream_of(const Kokkos::Cuda& exec) { return exec.cuda_stream(); }
 
   /// The id of the stream. Unlike its handle, CUDA does not reuse it for a later stream. Not for a stream
   /// that is being captured: CUDA refuses, and ends the capture.
-  static ferry::detail::instance_id id_of(const Kokkos::Cuda& exec) {
+  static detail::instance_id id_of(const Kokkos::Cuda& exec) {
     const device_guard guard(exec);
     unsigned long long id = 0;
     check(cudaStreamGetId(exec.cuda_stream(), &id), "cudaStreamGetId");

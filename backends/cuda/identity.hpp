@@ -23,9 +23,9 @@ struct identity_functions {
     check(cudaGetDeviceProperties(&properties, default_device()), "cudaGetDeviceProperties");
     int version = 0;
     check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
-    const std::string cuda = ferry::detail::joined("CUDA ", version / 1000, ".", version % 1000 / 10);
+    const std::string cuda = detail::joined("CUDA ", version / 1000, ".", version % 1000 / 10);
     const std::string driver = host::line_of("/sys/module/nvidia/version", "");
-    return {properties.name, driver.empty() ? cuda : ferry::detail::joined(driver, " ", cuda)};
+    return {properties.name, driver.empty() ? cuda : detail::joined(driver, " ", cuda)};
   }
 };
 

@@ -33,7 +33,7 @@ struct interprocess_functions {
     const auto address = reinterpret_cast<CUdeviceptr>(data);
     if (cuMemGetAddressRange(&base, &bytes, address) != CUDA_SUCCESS)
       throw device_error(
-          ferry::detail::joined("ferry: cuMemGetAddressRange does not know memory of device ", device));
+          detail::joined("ferry: cuMemGetAddressRange does not know memory of device ", device));
     cudaIpcMemHandle_t handle;
     check(cudaIpcGetMemHandle(&handle, reinterpret_cast<void*>(base)), "cudaIpcGetMemHandle");
     exported_memory exported;
@@ -54,8 +54,7 @@ struct interprocess_functions {
       if (peer == device || uuid_of(peer) != uuid) continue;
       check(cudaDeviceCanAccessPeer(&reaches, device, peer), "cudaDeviceCanAccessPeer");
       if (reaches == 0)
-        throw device_error(
-            ferry::detail::joined("device ", device, " does not reach the memory of device ", peer));
+        throw device_error(detail::joined("device ", device, " does not reach the memory of device ", peer));
     }
     cudaIpcMemHandle_t handle;
     std::memcpy(&handle, token.data(), sizeof handle);
@@ -73,7 +72,7 @@ struct interprocess_functions {
     CUdevice handle = 0;
     CUuuid native;
     if (cuDeviceGet(&handle, device) != CUDA_SUCCESS || cuDeviceGetUuid(&native, handle) != CUDA_SUCCESS)
-      throw device_error(ferry::detail::joined("ferry: the driver tells no identity of device ", device));
+      throw device_error(detail::joined("ferry: the driver tells no identity of device ", device));
     device_uuid uuid;
     std::memcpy(uuid.data(), native.bytes, sizeof native.bytes);
     return uuid;

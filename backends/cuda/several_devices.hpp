@@ -52,13 +52,12 @@ struct several_devices_functions {
     if (cuDeviceGet(&handle, device) != CUDA_SUCCESS ||
         cuDeviceGetName(name, static_cast<int>(sizeof name), handle) != CUDA_SUCCESS ||
         cuDeviceTotalMem(&summary.memory_total, handle) != CUDA_SUCCESS)
-      throw device_error(
-          ferry::detail::joined("ferry::devices: the driver tells nothing of device ", device));
+      throw device_error(detail::joined("ferry::devices: the driver tells nothing of device ", device));
     summary.name = name;
     CUcontext context = nullptr;
     const auto fail = [device](const char* call) {
-      throw device_error(ferry::detail::joined("ferry::devices: the memory of device ", device,
-                                               " can't be queried (", call, ")"));
+      throw device_error(
+          detail::joined("ferry::devices: the memory of device ", device, " can't be queried (", call, ")"));
     };
     if (cuDevicePrimaryCtxRetain(&context, handle) != CUDA_SUCCESS) fail("cuDevicePrimaryCtxRetain");
     CUresult status = cuCtxPushCurrent(context);
@@ -73,7 +72,7 @@ struct several_devices_functions {
 
   /// Held while an instance is made.
   static std::unique_lock<std::mutex> lock_instances() {
-    static instance_lock& one_at_a_time = ferry::detail::process_wide<instance_lock>();
+    static instance_lock& one_at_a_time = detail::process_wide<instance_lock>();
     return std::unique_lock(one_at_a_time.guard);
   }
 

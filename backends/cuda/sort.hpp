@@ -41,9 +41,9 @@ struct sort_functions {
   ///
   ///   key_of(p, record)       the key of position p in [0, count), unlike that of any other position. Called
   ///                           once with `record`, and any number of times without
-  ///   segments.places(k)      the term of place k, read from the sorted keys at `segments.places.keys`: 0,
+  ///   segments.sorted(k)      the term of place k, read from the sorted keys at `segments.sorted.keys`: 0,
   ///                           1, or 1 + 2^32
-  ///   segments.place(k, sum)  called for each place, with the sum of the terms up to it
+  ///   segments.write(k, sum)  called for each place, with the sum of the terms up to it
   ///
   /// `keys` and `other_keys` are scratch memory; by place() the second one is free. The workspace is as for
   /// sort_keys; none is needed for keys that sorts_without_scratch. `arrived` is a word that is 0, and 0

@@ -9,7 +9,7 @@ namespace ferry::cuda {
 /// Tuning numbers of the CUDA backend: one set for each device generation, selected at run time by the
 /// compute capability of the instance's device. Kernels are compiled for the static ones.
 struct tuning_numbers {
-  /// Threads per team of path::ordered and of the kernels that serve a ring: with 16 teams, 512 threads have
+  /// Threads per team of path::ordered and of the kernels that access slots: with 16 teams, 512 threads have
   /// enough rows in flight to fill the link.
   static constexpr int ordered_team_size = 512;
   /// Threads per team if a team works on whole rows, all teams at once.
@@ -28,10 +28,10 @@ struct tuning_numbers {
   std::int64_t positions_searched = 2048;
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions.
-  std::int64_t fewest_claims = keys_compared + 1;
+  std::int64_t least_for_winners = keys_compared + 1;
   /// Most such positions: their hash table, 32 MiB, fits the second-level cache next to their slots. Computed
   /// from the size of that cache.
-  std::int64_t most_claims = std::int64_t{1} << 21;
+  std::int64_t most_for_winners = std::int64_t{1} << 21;
   /// Teams of a search, each of which reads all indices: two for each multiprocessor. Computed from their
   /// number.
   std::int64_t teams_that_search = 264;
@@ -42,20 +42,18 @@ struct tuning_numbers {
   int ordered_teams = 16;
   /// Bytes of a table whose rows path::ordered keeps together: what one entry of the device's TLB covers.
   std::int64_t locality_bytes = std::int64_t{1} << 21;
-  /// Host threads that fill or drain a ring.
-  int staging_workers = 16;
-  /// Bytes of a slot: some microseconds of work for a team. Four slots per worker fit the host's cache.
-  std::int64_t ring_slot_bytes = std::int64_t{1} << 18;
-  /// Shortest run of a batch that is a transfer of its own. A transfer costs more than a microsecond, in
-  /// which the link moves more than a shorter run.
-  std::int64_t dma_run_bytes = std::int64_t{1} << 16;
+  /// Host threads that fill or drain the slots of staged rows.
+  int row_workers = 16;
+  /// Bytes of such a slot: ten microseconds of the link, so that the gap between two kernels is small. All
+  /// slots fit the host's cache.
+  std::int64_t row_slot_bytes = std::int64_t{1} << 19;
   /// Host threads of path::cooperative: fewer, because the device reads host memory, too.
   int cooperative_workers = 14;
   /// Bytes that a team moves between two reads of the host's progress. Shorter chunks cost more reads, longer
   /// ones more waiting at the end. Long rows have chunks up to four times as large.
   std::int64_t split_chunk_bytes = std::int64_t{1} << 16;
 
-  /// Bytes of a slot of a copy. DMA moves slots, with an event each, so they are larger than those of a ring.
+  /// Bytes of a slot of a copy. DMA moves slots, with an event each, so they are larger than those of rows.
   std::int64_t copy_slot_bytes = std::int64_t{1} << 21;
   /// Host threads that fill or drain the slots of a copy.
   int copy_workers = 8;
@@ -71,8 +69,6 @@ struct tuning_numbers {
 
 /// Compute capability 9.0. Measured on an H200: PCIe 5 x16, 16 host cores, CUDA 13.0.
 inline constexpr tuning_numbers hopper{};
-static_assert(hopper.ring_slot_bytes <= 4 * hopper.dma_run_bytes,
-              "what lies between the runs of one piece must fit the four slots of a worker");
 
 /// The sizes of a device that the numbers depend on.
 struct device_size {
@@ -95,11 +91,11 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20};
   // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.
   constexpr std::int64_t bytes_of_a_claim = 24;
   if (const std::int64_t claims = size.cache_bytes / bytes_of_a_claim; claims > 0)
-    numbers.most_claims = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(claims)));
+    numbers.most_for_winners = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(claims)));
   return numbers;
 }
-static_assert(tuning_for(9, {132, std::int64_t{60} << 20}).most_claims == hopper.most_claims &&
-                  tuning_for(9, {132, std::int64_t{50} << 20}).most_claims == hopper.most_claims,
+static_assert(tuning_for(9, {132, std::int64_t{60} << 20}).most_for_winners == hopper.most_for_winners &&
+                  tuning_for(9, {132, std::int64_t{50} << 20}).most_for_winners == hopper.most_for_winners,
               "the size of an H200 and that of an H100 give the numbers that were measured");
 
 }  // namespace ferry::cuda

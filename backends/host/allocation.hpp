@@ -57,9 +57,9 @@ struct allocation_functions {
   template <class Space>
   static std::string describe(Space, const memory_block& block) {
     return block.bytes >= huge_page_bytes
-               ? ferry::detail::joined("host memory in huge pages, first touched by its first user",
-                                       numa::describe(block.placement))
-               : ferry::detail::joined("host memory in pages of ", page_bytes() / 1024, " KiB");
+               ? detail::joined("host memory in huge pages, first touched by its first user",
+                                numa::describe(block.placement))
+               : detail::joined("host memory in pages of ", page_bytes() / 1024, " KiB");
   }
 };
 

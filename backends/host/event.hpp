@@ -11,7 +11,7 @@
 namespace ferry::host {
 
 /// Never constructed: see event_functions::record.
-class no_event final : public ferry::detail::event {
+class no_event final : public detail::event {
  public:
   void wait() override {}
   [[nodiscard]] bool ready() override { return true; }
@@ -22,17 +22,17 @@ struct event_functions {
 
   /// Fences the instance. Its kernels have then ended, so there is no event to keep.
   template <HostExecutionSpace Exec>
-  static ferry::detail::event_handle record(const Exec& exec, ferry::detail::event_pool<no_event>&) {
+  static detail::event_handle record(const Exec& exec, detail::event_pool<no_event>&) {
     static const std::string label = "ferry::record";  // short: verbs end without taking memory
     exec.fence(label);
     return nullptr;
   }
   template <HostExecutionSpace Exec>
-  static std::shared_ptr<no_event> take_event(const Exec&, ferry::detail::event_pool<no_event>&) {
+  static std::shared_ptr<no_event> take_event(const Exec&, detail::event_pool<no_event>&) {
     return nullptr;
   }
   template <HostExecutionSpace Exec>
-  static void wait_for(const Exec&, ferry::detail::event& before) {
+  static void wait_for(const Exec&, detail::event& before) {
     before.wait();
   }
   template <HostExecutionSpace Exec>
@@ -40,12 +40,12 @@ struct event_functions {
     exec.fence(label);
   }
   template <HostExecutionSpace Exec>
-  static constexpr ferry::detail::stream_handle stream_of(const Exec&) {
+  static constexpr detail::stream_handle stream_of(const Exec&) {
     return nullptr;
   }
   /// All host instances run in the order of the calling threads, so they share an id.
   template <HostExecutionSpace Exec>
-  static constexpr ferry::detail::instance_id id_of(const Exec&) {
+  static constexpr detail::instance_id id_of(const Exec&) {
     return 0;
   }
 };

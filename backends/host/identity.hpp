@@ -34,7 +34,7 @@ struct identity_functions {
     device_id id{line_of("/proc/cpuinfo", "model name"), "none"};
     if (id.device.empty()) id.device = "host";
     utsname system{};
-    if (::uname(&system) == 0) id.driver = ferry::detail::joined(system.sysname, " ", system.release);
+    if (::uname(&system) == 0) id.driver = detail::joined(system.sysname, " ", system.release);
     return id;
   }
 };

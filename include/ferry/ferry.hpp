@@ -14,12 +14,9 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/allocation_progress.hpp>
-#include <ferry/memory/budget.hpp>
 #include <ferry/memory/device.hpp>
-#include <ferry/memory/memory_report.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/memory/statistics.hpp>
-#include <ferry/memory/trim.hpp>
 #include <ferry/optim/catch_up.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/grad_norm.hpp>

@@ -14,8 +14,6 @@
 #if __has_include(<Eigen/Core>)
 #include <ferry/interop/eigen.hpp>
 #endif
-#include <ferry/interop/from_dlpack.hpp>
 #include <ferry/interop/mdspan.hpp>
 #include <ferry/interop/read_only_tensor.hpp>
 #include <ferry/interop/thrust.hpp>
-#include <ferry/interop/to_dlpack.hpp>

@@ -7,15 +7,10 @@
 
 #include <ferry/ferry.hpp>
 
-#include <ferry/quantized/copy.hpp>
 #include <ferry/quantized/copy_rows.hpp>
-#include <ferry/quantized/dequantize.hpp>
-#include <ferry/quantized/gather.hpp>
 #include <ferry/quantized/quantization.hpp>
-#include <ferry/quantized/quantizations/blocks.hpp>
 #include <ferry/quantized/quantizations/fp8.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantize.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
-#include <ferry/quantized/scatter.hpp>
+#include <ferry/quantized/verbs.hpp>

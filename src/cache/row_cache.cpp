@@ -3,9 +3,9 @@
 
 #include "../../backends/enabled.hpp"
 
+#include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/detail/choose_slots.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
-#include <ferry/cache/fixed.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/rows/init.hpp>
@@ -43,8 +43,8 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
   // row_cache::row_bits().
   const int bits = std::min(31, 62 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
   if (slots >= (std::int64_t{1} << bits) - 1)
-    throw invalid_argument("ferry::cached_table: the " + std::to_string(rows) + " rows of '" + label +
-                           "' are too many for " + std::to_string(slots) + " cached ones");
+    throw invalid_argument(joined("ferry::cached_table: the ", rows, " rows of '", label,
+                                  "' are too many for ", slots, " cached ones"));
   std::int64_t end = 0;
   const auto take = [&](std::int64_t count) {
     const std::int64_t begin = end;
@@ -87,7 +87,8 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
 const cached_array* row_cache::find(const untyped_array& array) const {
   const auto first = reinterpret_cast<std::uintptr_t>(array.data);
   for (const cached_array& entry : arrays)
-    if ((first == entry.cold || (first > entry.cold && first - entry.cold < entry.part_bytes())) &&
+    if ((first == entry.cold ||
+         (first > entry.cold && first - entry.cold < static_cast<std::uintptr_t>(entry.row_bytes))) &&
         entry.accesses.lock() == array.shape.accesses)
       return &entry;
   return nullptr;
@@ -126,8 +127,8 @@ void row_cache::drop_lost() {
 
 cache_use::cache_use(row_cache& cache, const char* verb) : lock_(cache.guard), cache_(cache) {
   if (cache.arrays.front().accesses.expired())
-    throw invalid_argument("ferry::" + std::string(verb) + ": the table '" + cache.label +
-                           "' of the cached_table was destroyed");
+    throw invalid_argument(
+        joined("ferry::", verb, ": the table '", cache.label, "' of the cached_table was destroyed"));
   cache.drop_lost();
   cache.open();
 }
@@ -138,10 +139,9 @@ void require_foreign_array(const char* verb, const row_cache& cache, const untyp
   if (operand.shape.accesses == nullptr) return;
   for (const cached_array& entry : cache.arrays)
     if (entry.accesses.lock() == operand.shape.accesses)
-      throw invalid_argument(
-          "ferry::" + std::string(verb) + ": " + operand.note().describe() +
-          " has rows in the same cached_table of '" + cache.label +
-          "', which may be newer in device memory; pass a copy of it, made after a flush()");
+      throw invalid_argument(joined(
+          "ferry::", verb, ": ", operand.note().describe(), " has rows in the same cached_table of '",
+          cache.label, "', which may be newer in device memory; pass a copy of it, made after a flush()"));
 }
 
 void require_tracked_rows(const untyped_array& array) {
@@ -341,9 +341,9 @@ std::vector<std::int64_t> fixed::rows_from_start(std::int64_t table_rows) const 
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
   if (!list.empty() && (list.front() < 0 || list.back() >= table_rows))
-    throw out_of_range("ferry::cache::fixed: row " +
-                       std::to_string(list.front() < 0 ? list.front() : list.back()) +
-                       " is outside of a table of " + std::to_string(table_rows) + " rows");
+    throw out_of_range(detail::joined("ferry::cache::fixed: row ",
+                                      list.front() < 0 ? list.front() : list.back(),
+                                      " is outside of a table of ", table_rows, " rows"));
   return list;
 }
 

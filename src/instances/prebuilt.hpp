@@ -21,7 +21,7 @@ ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, cons
                         const array_ref<const T, device_space>& values) {
   require_batch<Exec, chosen_policies<>>("scatter", table, batch, values);
   return update_rows<verb::scatter, chosen_policies<>, duplicates::last>(
-      exec, plain_rows(table), replace_job<T, Space>{table}, batch, values);
+      row_update{exec, plain_rows(table), replace_job<T, Space>{table}, batch, values});
 }
 
 template <class Exec, class T, class Space, class Batch>
@@ -29,7 +29,7 @@ ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, 
                             const array_ref<const T, device_space>& values) {
   require_batch<Exec, chosen_policies<>>("scatter_add", table, batch, values);
   return update_rows<verb::scatter_add, chosen_policies<>, duplicates::sum>(
-      exec, plain_rows(table), add_job<T, Space>{table}, batch, values);
+      row_update{exec, plain_rows(table), add_job<T, Space>{table}, batch, values});
 }
 
 template <class Exec, class Rule, class T, class Space, class State, class Batch>

@@ -4,7 +4,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/interop/detail/dlpack_facts.hpp>
-#include <ferry/interop/from_dlpack.hpp>
+#include <ferry/interop/dlpack.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 
@@ -41,34 +41,35 @@ const char* kind_text(memory_kind kind) {
 }
 
 /// The device of DLPack that memory belongs to.
-DLDevice own_device(memory_place place) {
+DLDevice own_device(memory_place location) {
   constexpr dlpack_codes codes = dlpack_backend::dlpack_devices();
-  if (place.kind == memory_kind::page_locked) return {static_cast<DLDeviceType>(codes.page_locked), 0};
-  if (place.kind == memory_kind::managed) return {static_cast<DLDeviceType>(codes.managed), 0};
-  if (place.kind == memory_kind::device) return {static_cast<DLDeviceType>(codes.device), place.device};
+  if (location.kind == memory_kind::page_locked) return {static_cast<DLDeviceType>(codes.page_locked), 0};
+  if (location.kind == memory_kind::managed) return {static_cast<DLDeviceType>(codes.managed), 0};
+  if (location.kind == memory_kind::device) return {static_cast<DLDeviceType>(codes.device), location.device};
   return {kDLCPU, 0};
 }
 
-/// The place of memory of a space that has no address because it has no bytes.
-memory_place place_of_nothing(std::string_view space) {
+/// The location of memory of a space that has no address because it has no bytes.
+memory_place location_of_nothing(std::string_view space) {
   const int device = dlpack_backend::place_of(nullptr).device;
   if (dlpack_backend::device_is_host || space == pageable_space::name) return {memory_kind::host, device};
   if (space == device_space::name) return {memory_kind::device, device};
   return {space == mapped_space::name ? memory_kind::managed : memory_kind::page_locked, device};
 }
 
-bool may_present(memory_place place, DLDevice device) {
+bool may_present(memory_place location, DLDevice device) {
   constexpr dlpack_codes codes = dlpack_backend::dlpack_devices();
-  const DLDevice actual = own_device(place);
+  const DLDevice actual = own_device(location);
   if (device.device_type == actual.device_type) return device.device_id == actual.device_id;
-  if (place.kind == memory_kind::host || place.kind == memory_kind::device) return false;
+  if (location.kind == memory_kind::host || location.kind == memory_kind::device) return false;
   if (device.device_type == kDLCPU || device.device_type == codes.page_locked) return device.device_id == 0;
-  return device.device_type == codes.device && device.device_id == place.device;
+  return device.device_type == codes.device && device.device_id == location.device;
 }
 
 /// Throws invalid_argument if memory that a producer says to be of a device can't be memory of a space.
-/// `bytes` is null for an array without elements, whose address tells nothing.
-void require_place(const std::string& subject, std::string_view space, DLDevice device, const void* bytes) {
+/// `bytes` is null for an array without elements, whose address says nothing.
+void require_location(const std::string& subject, std::string_view space, DLDevice device,
+                      const void* bytes) {
   constexpr dlpack_codes codes = dlpack_backend::dlpack_devices();
   const bool of_host = device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
                        device.device_type == kDLROCMHost || device.device_type == kDLCUDAManaged;
@@ -80,26 +81,28 @@ void require_place(const std::string& subject, std::string_view space, DLDevice 
     throw invalid_argument(subject + " on " + device_text(device) +
                            ": this build of ferry reaches no such device");
   if (dlpack_backend::device_is_host || bytes == nullptr) return;
-  const memory_place place = dlpack_backend::place_of(bytes);
+  const memory_place location = dlpack_backend::place_of(bytes);
   bool fits = false;
   std::string_view instead;
   if (space == device_space::name) {
-    fits = place.kind == memory_kind::managed ||
-           (place.kind == memory_kind::device && place.device == dlpack_backend::place_of(nullptr).device);
-    instead = place.kind == memory_kind::device ? "is of another device than Kokkos uses"
-                                                : "is host memory: take it as pageable_space or pinned_space";
+    fits =
+        location.kind == memory_kind::managed ||
+        (location.kind == memory_kind::device && location.device == dlpack_backend::place_of(nullptr).device);
+    instead = location.kind == memory_kind::device
+                  ? "is of another device than Kokkos uses"
+                  : "is host memory: take it as pageable_space or pinned_space";
   } else if (space == pageable_space::name) {
-    fits = place.kind != memory_kind::device;
+    fits = location.kind != memory_kind::device;
     instead = "is not host memory: take it as device_space";
   } else {
-    fits = place.kind == memory_kind::page_locked || place.kind == memory_kind::managed;
-    instead = place.kind == memory_kind::device ? "is not host memory: take it as device_space"
-                                                : "is not page-locked: take it as pageable_space";
+    fits = location.kind == memory_kind::page_locked || location.kind == memory_kind::managed;
+    instead = location.kind == memory_kind::device ? "is not host memory: take it as device_space"
+                                                   : "is not page-locked: take it as pageable_space";
   }
   if (!fits)
-    throw invalid_argument(subject + " on " + device_text(device) + " is no memory of " + std::string(space) +
-                           ": it is " + kind_text(place.kind) + " of device " + std::to_string(place.device) +
-                           ", which " + std::string(instead));
+    throw invalid_argument(joined(subject, " on ", device_text(device), " is no memory of ", space,
+                                  ": it is ", kind_text(location.kind), " of device ", location.device,
+                                  ", which ", instead));
 }
 
 /// "float32"; with lanes "float32 x 4 lanes".
@@ -151,11 +154,11 @@ void require_compact(const std::string& subject, const DLTensor& source, std::si
 
 DLDevice presented_device(const std::string& label, std::string_view space, const void* data,
                           std::optional<DLDevice> target) {
-  const memory_place place = data != nullptr ? dlpack_backend::place_of(data) : place_of_nothing(space);
-  const DLDevice device = target.value_or(own_device(place));
-  if (!may_present(place, device))
-    throw invalid_argument("ferry::to_dlpack: '" + label + "' is " + kind_text(place.kind) + " (" +
-                           device_text(own_device(place)) + "), which can't be presented as that of " +
+  const memory_place location = data != nullptr ? dlpack_backend::place_of(data) : location_of_nothing(space);
+  const DLDevice device = target.value_or(own_device(location));
+  if (!may_present(location, device))
+    throw invalid_argument("ferry::to_dlpack: '" + label + "' is " + kind_text(location.kind) + " (" +
+                           device_text(own_device(location)) + "), which can't be presented as that of " +
                            device_text(device));
   return device;
 }
@@ -163,15 +166,12 @@ DLDevice presented_device(const std::string& label, std::string_view space, cons
 std::size_t dlpack_extents(std::string& subject, const DLTensor& source, DLDataType type,
                            std::array<std::size_t, max_rank>& extents) {
   if (source.ndim < 0 || source.ndim > static_cast<std::int32_t>(max_rank))
-    throw invalid_argument(subject + " has " + std::to_string(source.ndim) + " extents, must have 0 to " +
-                           std::to_string(max_rank));
+    throw invalid_argument(joined(subject, " has ", source.ndim, " extents, must have 0 to ", max_rank));
   if (source.ndim != 0 && source.shape == nullptr)
     throw invalid_argument(subject + " has no extents: the pointer to them is null");
   extents[0] = 1;
   for (std::int32_t i = 0; i < source.ndim; ++i) {
-    if (source.shape[i] < 0)
-      throw invalid_argument(subject + ": extent " + std::to_string(i) + " is " +
-                             std::to_string(source.shape[i]));
+    if (source.shape[i] < 0) throw invalid_argument(joined(subject, ": extent ", i, " is ", source.shape[i]));
     extents[static_cast<std::size_t>(i)] = static_cast<std::size_t>(source.shape[i]);
   }
   subject += " " + numbers_text(source.shape, source.ndim) + " of " + dlpack_type_text(source.dtype);
@@ -188,9 +188,9 @@ void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_
     throw invalid_argument(subject + " has no memory: its pointer is null");
   void* const data = size == 0 ? nullptr : static_cast<char*>(source.data) + source.byte_offset;
   if (reinterpret_cast<std::uintptr_t>(data) % alignment != 0)
-    throw invalid_argument(subject + " begins at an address that is no multiple of " +
-                           std::to_string(alignment) + ", the alignment of its elements");
-  require_place(subject, space, source.device, data);
+    throw invalid_argument(joined(subject, " begins at an address that is no multiple of ", alignment,
+                                  ", the alignment of its elements"));
+  require_location(subject, space, source.device, data);
   return data;
 }
 

@@ -62,7 +62,7 @@ class background_save final : public event {
   /// False in a child of the process that saves.
   [[nodiscard]] bool in_own_process() const noexcept { return process_.is_here(); }
 
-  /// The checkpoint object and the ticket hear of an error; the later of the two that leaves tells it, unless
+  /// The checkpoint object and the ticket hear of an error; the later of the two that leaves reports it, unless
   /// the ticket has thrown it.
   /// @{
   /// For the ticket, after wait(): the error that it throws.
@@ -71,7 +71,7 @@ class background_save final : public event {
     static_cast<void>(leave());
     return error_;
   }
-  /// The error that the caller has to tell; null for none. Each of the two calls it once, the checkpoint
+  /// The error that the caller has to report; null for none. Each of the two calls it once, the checkpoint
   /// object after wait().
   [[nodiscard]] std::exception_ptr leave() noexcept {
     const bool is_last = listeners_.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -90,7 +90,7 @@ class background_save final : public event {
     } catch (...) {
       error = std::current_exception();
     }
-    save_ = nullptr;  // releases the folder before anyone is told
+    save_ = nullptr;  // releases the folder before anyone is notified
     snapshot_ = nullptr;
     error_ = error;
     const std::lock_guard lock(guard_);
@@ -134,9 +134,9 @@ ticket ticket_of(const std::shared_ptr<background_save>& save, std::weak_ptr<tic
 void require_choice(const char* verb, const io::load_options& options) {
   require_checkpoint_name(verb, options.name);
   if (!options.name.empty() && options.generation != 0)
-    throw invalid_argument("ferry::io::checkpoint::" + std::string(verb) + ": generation " +
-                           std::to_string(options.generation) + " and the name '" + options.name +
-                           "' are given; a named checkpoint is no generation");
+    throw invalid_argument(joined("ferry::io::checkpoint::", verb, ": generation ", options.generation,
+                                  " and the name '", options.name,
+                                  "' are given; a named checkpoint is no generation"));
 }
 
 }  // namespace
@@ -146,8 +146,7 @@ class checkpoint_core {
  public:
   checkpoint_core(std::string path, const io::checkpoint_options& options)
       : path_(std::move(path)), keep_(options.keep) {
-    if (keep_ < 1)
-      throw invalid_argument("ferry::io::checkpoint: keep is " + std::to_string(keep_) + ", must be >= 1");
+    if (keep_ < 1) throw invalid_argument(joined("ferry::io::checkpoint: keep is ", keep_, ", must be >= 1"));
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
     if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
     require_whole_path("ferry::io::checkpoint", path_);
@@ -171,8 +170,8 @@ class checkpoint_core {
   void require_name(const std::string& name) const {
     const auto lock = lock_unless_forked();
     if (name.empty() || name.size() > 1000)
-      throw invalid_argument("ferry::io::checkpoint: a name has 1 to 1000 bytes, and '" + name.substr(0, 40) +
-                             "' has " + std::to_string(name.size()));
+      throw invalid_argument(joined("ferry::io::checkpoint: a name has 1 to 1000 bytes, and '",
+                                    name.substr(0, 40), "' has ", name.size()));
     for (const auto& entry : entries_)
       if (entry->name() == name)
         throw invalid_argument("ferry::io::checkpoint: two objects are added as '" + name + "'");
@@ -324,7 +323,7 @@ class checkpoint_core {
 namespace ferry::io {
 
 checkpoint::checkpoint(std::string path, const checkpoint_options& options)
-    : core_(std::make_unique<ferry::detail::checkpoint_core>(std::move(path), options)) {}
+    : core_(std::make_unique<detail::checkpoint_core>(std::move(path), options)) {}
 checkpoint::checkpoint(checkpoint&&) noexcept = default;
 checkpoint& checkpoint::operator=(checkpoint&&) noexcept = default;
 checkpoint::~checkpoint() = default;
@@ -334,15 +333,13 @@ void checkpoint::save(const save_options& options) { core_->save(options); }
 void checkpoint::load(const load_options& options) { core_->load(options); }
 bool checkpoint::exists(const load_options& options) const { return core_->exists(options); }
 std::vector<std::uint64_t> checkpoint::generations() const {
-  return core_->after_background([this] { return ferry::detail::generations_in(path()); });
+  return core_->after_background([this] { return detail::generations_in(path()); });
 }
 std::vector<std::string> checkpoint::names() const {
-  return core_->after_background([this] { return ferry::detail::checkpoint_names_in(path()); });
+  return core_->after_background([this] { return detail::checkpoint_names_in(path()); });
 }
 
-void checkpoint::add_entry(std::unique_ptr<ferry::detail::checkpoint_entry> entry) {
-  core_->add(std::move(entry));
-}
+void checkpoint::add_entry(std::unique_ptr<detail::checkpoint_entry> entry) { core_->add(std::move(entry)); }
 void checkpoint::require_name(const std::string& name) const { core_->require_name(name); }
 void checkpoint::save_as(const std::string& name) {
   if (name.empty())
@@ -353,7 +350,7 @@ void checkpoint::save_as(const std::string& name) {
 void checkpoint::drop(const std::string& name) noexcept { core_->drop(name); }
 
 ticket checkpoint::save_in_background(const save_options& options,
-                                      std::weak_ptr<ferry::detail::ticket_state_keeper> keeper) {
+                                      std::weak_ptr<detail::ticket_state_keeper> keeper) {
   return core_->save_async(options, std::move(keeper));
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include <ferry/extend.hpp>
-#include <ferry/io/detail/checkpoint_folder.hpp>
 
 #include <ferry/error.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/manifest.hpp>
 
 #include <dirent.h>
@@ -43,7 +44,7 @@ constexpr std::string_view data_magic = "ferrydat";
 constexpr std::uint64_t largest_number = std::uint64_t{1} << 62;
 
 constexpr std::string_view data_file = "data-", digests_file = "digests-", old_manifest = "manifest-",
-                           named_manifest = "named-", unfinished = ".part";
+                           name_prefix = "named-", unfinished = ".part";
 
 /// The number in the name of a data file, or of the manifest of an older generation; 0 for other names.
 std::uint64_t number_after(std::string_view prefix, const std::string& name) {
@@ -64,16 +65,16 @@ std::string why_no_name(std::string_view name) {
   return name.ends_with(unfinished) ? "does" : "";
 }
 
-bool is_named_manifest(const std::string& name) {
-  return name.starts_with(named_manifest) &&
-         why_no_name(std::string_view(name).substr(named_manifest.size())).empty();
+bool is_manifest_with_name(const std::string& name) {
+  return name.starts_with(name_prefix) &&
+         why_no_name(std::string_view(name).substr(name_prefix.size())).empty();
 }
 
 /// The temporary file of a manifest or of digests, of a save that was killed.
 bool is_unfinished(const std::string& name) {
   return name.size() > unfinished.size() && name.ends_with(unfinished) &&
-         (name.starts_with("manifest.") || name.starts_with(old_manifest) ||
-          name.starts_with(named_manifest) || name.starts_with(digests_file));
+         (name.starts_with("manifest.") || name.starts_with(old_manifest) || name.starts_with(name_prefix) ||
+          name.starts_with(digests_file));
 }
 
 /// The files of a folder; none if it does not exist. Throws if it can't be listed.
@@ -92,8 +93,7 @@ std::optional<std::string> bytes_of_manifest(const std::string& path) {
   try {
     const file source = file::open_to_read("checkpoint", path);
     const std::uint64_t size = source.size();
-    if (size > longest_manifest)
-      source.fail("it has " + std::to_string(size) + " bytes, too many for a manifest");
+    if (size > longest_manifest) source.fail(joined("it has ", size, " bytes, too many for a manifest"));
     std::string bytes(static_cast<std::size_t>(size), '\0');
     source.read_at(bytes.data(), bytes.size(), 0);
     return bytes;
@@ -222,10 +222,10 @@ bool has_magic(const std::string& path, std::string_view magic) {
 void require_checkpoint_name(const char* verb, const std::string& name) {
   if (name.empty()) return;
   if (const std::string why = why_no_name(name); !why.empty())
-    throw invalid_argument(
-        "ferry::io::checkpoint::" + std::string(verb) +
-        ": the name of a checkpoint has 1 to 100 letters, digits, '_', '-' and '.', and does not end with '.part'; this one " +
-        why + ": '" + name.substr(0, 120) + "'");
+    throw invalid_argument(joined(
+        "ferry::io::checkpoint::", verb,
+        ": the name of a checkpoint has 1 to 100 letters, digits, '_', '-' and '.', and does not end with '.part'; this one ",
+        why, ": '", name.substr(0, 120), "'"));
 }
 
 std::string manifest_path(const std::string& folder) { return folder + "/manifest"; }
@@ -233,7 +233,7 @@ std::string manifest_path(const std::string& folder) { return folder + "/manifes
 std::string manifest_path(const std::string& folder, const checkpoint_choice& choice) {
   return folder + "/" +
          (choice.name.empty() ? std::string(old_manifest) + std::to_string(choice.generation)
-                              : std::string(named_manifest) + choice.name);
+                              : std::string(name_prefix) + choice.name);
 }
 
 std::string data_path(const std::string& folder, std::uint64_t number) {
@@ -292,7 +292,7 @@ folder_lock::~folder_lock() {
 std::optional<std::string> find_manifest(const std::string& folder, const checkpoint_choice& choice) {
   if (!choice.name.empty()) return bytes_of_manifest(manifest_path(folder, choice));
   auto newest = bytes_of_manifest(manifest_path(folder));
-  // A save gives a generation its number before another one takes its place, so one of the two is there.
+  // A save gives a generation its number before another one replaces it, so one of the two is there.
   if (choice.generation != 0 && (!newest || number_of_manifest(*newest) != choice.generation))
     return bytes_of_manifest(manifest_path(folder, choice));
   return newest;
@@ -336,8 +336,8 @@ std::vector<std::string> checkpoint_names_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& name : files_in(folder))
     if (std::string start;
-        is_named_manifest(name) && (!read_start(path_in(folder, name), start) || is_manifest(start)))
-      names.push_back(name.substr(named_manifest.size()));
+        is_manifest_with_name(name) && (!read_start(path_in(folder, name), start) || is_manifest(start)))
+      names.push_back(name.substr(name_prefix.size()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -356,8 +356,7 @@ void write_manifest(const std::string& folder, const manifest& content, const ch
   const std::string bytes = encode(content);
   if (bytes.size() > longest_manifest)
     throw_io_error("checkpoint", manifest_path(folder),
-                   "it would have " + std::to_string(bytes.size()) + " bytes, and the most are " +
-                       std::to_string(longest_manifest));
+                   joined("it would have ", bytes.size(), " bytes, and the most are ", longest_manifest));
   if (!target.name.empty()) return write_whole(manifest_path(folder, {0, target.name}), bytes, folder);
   // A link is replaced. What it refers to is no generation of this folder, and its data may lie elsewhere.
   struct stat newest {};
@@ -406,7 +405,7 @@ void remove_leftovers(const std::string& folder, const manifest& current) noexce
     if (newest != current.number) needed.add_file(manifest_path(folder));
     for (const auto& name : names) {
       const std::string path = path_in(folder, name);
-      if (number_after(old_manifest, name) != 0 || is_named_manifest(name)) needed.add_file(path);
+      if (number_after(old_manifest, name) != 0 || is_manifest_with_name(name)) needed.add_file(path);
       if (const std::uint64_t number = number_after(digests_file, name);
           number != 0 && number != newest && has_magic(path, digests_magic))
         ::unlink(path.c_str());
@@ -428,10 +427,10 @@ std::uint64_t next_number(const std::string& folder, const manifest& current) {
   for (const auto& name : names_in(folder)) {
     last = std::max({last, number_after(data_file, name), number_after(old_manifest, name)});
     // The number of a save by ranks is that of its last rank, which may have no data file.
-    if (is_named_manifest(name)) last = std::max(last, number_of_file(path_in(folder, name)));
+    if (is_manifest_with_name(name)) last = std::max(last, number_of_file(path_in(folder, name)));
   }
   if (last >= largest_number)
-    throw_io_error("checkpoint", folder, "its manifest has the number " + std::to_string(last));
+    throw_io_error("checkpoint", folder, joined("its manifest has the number ", last));
   return last + 1;
 }
 
@@ -442,6 +441,164 @@ std::vector<std::byte> data_header(std::uint64_t number) {
   std::memcpy(header.data() + 8, &version, sizeof version);
   std::memcpy(header.data() + 16, &number, sizeof number);
   return header;
+}
+
+checkpoint_files::checkpoint_files(const std::string& folder, const manifest& content, bool* gone) {
+  // Files that are open can be read whoever removes them; the others must stay.
+  if (content.files.size() > most_data_files) keeps_all_.emplace(folder, folder_use::reads);
+  files_.reserve(content.files.size());
+  std::vector<std::byte> header(data_header_bytes);
+  for (const auto& entry : content.files) {
+    files_.emplace_back(data_path(folder, entry.number));
+    const file& data = files_.back().content;
+    if (!open(files_.back())) {
+      if (errno == ENOENT && gone != nullptr) {
+        *gone = true;
+        return;
+      }
+      fail_to_open(data);
+    }
+    if (!S_ISREG(data.status().st_mode)) data.fail("it is no regular file");
+    if (const std::uint64_t size = data.size(); size != entry.bytes)
+      data.fail(joined("it has ", size, " bytes, and the manifest says ", entry.bytes));
+    data.read_at(header.data(), header.size(), 0);
+    if (header != data_header(entry.number))
+      data.fail(joined("its header is not that of data file ", entry.number));
+  }
+}
+
+void checkpoint_files::read_chunk(const manifest_array& array, std::size_t index, std::byte* target,
+                                  std::vector<std::byte>& scratch, const std::string& subject) const {
+  const manifest_chunk& chunk = array.chunks[index];
+  const auto bytes = static_cast<std::size_t>(array.bytes_of_chunk(index));
+  read_piece(chunk.piece, bytes, target, subject);
+  for (const auto& patch : chunk.patches) {
+    const std::size_t unit = array.unit_bytes;
+    const std::size_t positions = patch.units * sizeof(std::uint32_t);
+    scratch.resize(positions + patch.units * unit);
+    read_piece(patch.piece, scratch.size(), scratch.data(), subject);
+    for (std::size_t i = 0; i < patch.units; ++i) {
+      std::uint32_t position = 0;
+      std::memcpy(&position, scratch.data() + i * sizeof position, sizeof position);
+      const std::size_t begin = position * unit;
+      if (begin >= bytes)
+        files_[patch.piece.file].content.fail(
+            joined("a patch of ", subject, " names unit ", position, ", which lies beyond its chunk"));
+      std::memcpy(target + begin, scratch.data() + positions + i * unit, std::min(unit, bytes - begin));
+    }
+  }
+}
+
+void checkpoint_files::read_array(const manifest_array& array, void* target,
+                                  const std::string& subject) const {
+  std::vector<std::byte> scratch;
+  for (std::size_t index = 0; index < array.chunks.size(); ++index)
+    read_chunk(array, index, static_cast<std::byte*>(target) + index * array.chunk_bytes, scratch, subject);
+}
+
+void checkpoint_files::read_piece(const manifest_piece& piece, std::size_t bytes, std::byte* target,
+                                  const std::string& subject) const {
+  data_file& entry = files_[piece.file];
+  const file& data = entry.content;
+  {
+    const std::lock_guard lock(guard_);
+    if (!open(entry)) fail_to_open(data);
+    ++entry.users;
+  }
+  const auto leave = [this](data_file* file_in_use) {
+    const std::lock_guard lock(guard_);
+    --file_in_use->users;
+  };
+  const std::unique_ptr<data_file, decltype(leave)> use(&entry, leave);  // keeps the file open
+  data.read_at(target, bytes, piece.offset);
+  if (const auto checksum = crc32c(target, bytes); checksum != piece.checksum)
+    data.fail(joined(subject, " is damaged: the checksum of ", bytes, " bytes at byte ", piece.offset, " is ",
+                     checksum, ", and the manifest says ", piece.checksum));
+}
+
+bool checkpoint_files::open(data_file& data) const noexcept {
+  data.last_use = ++uses_;
+  if (data.content.is_open()) return true;
+  if (open_ >= most_data_files) close_oldest();
+  while (!data.content.open(data.content.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)) {
+    const int reason = errno;
+    // The process has no descriptor left, or another thread has taken the one that became free.
+    if ((reason == EMFILE || reason == ENFILE) && close_oldest()) continue;
+    errno = reason;
+    return false;
+  }
+  ++open_;
+  return true;
+}
+
+void checkpoint_files::fail_to_open(const file& data) {
+  if (errno == ELOOP) data.fail("it is a symbolic link");
+  data.fail_by_errno("open");
+}
+
+bool checkpoint_files::close_oldest() const noexcept {
+  data_file* oldest = nullptr;
+  for (auto& data : files_)
+    if (data.content.is_open() && data.users == 0 && (oldest == nullptr || data.last_use < oldest->last_use))
+      oldest = &data;
+  if (oldest == nullptr) return false;
+  oldest->content.drop();
+  --open_;
+  return true;
+}
+
+piece_file::piece_file(const std::string& folder, std::uint64_t number)
+    : path_(data_path(folder, number)), content_("checkpoint", path_) {
+  struct stat old {};
+  const bool exists = ::stat(manifest_path(folder).c_str(), &old) == 0 && S_ISREG(old.st_mode);
+  const auto header = data_header(number);
+  if (!content_.open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, exists ? 0600 : 0666))
+    throw_errno("checkpoint", path_, "create the file");
+  created_ = true;
+  try {
+    if (exists) take_rights(content_.descriptor(), old);  // who may read the manifest may read the data
+    content_.write_at(header.data(), header.size(), 0);
+  } catch (...) {
+    drop();
+    throw;
+  }
+}
+
+void piece_file::drop() {
+  if (created_ && process_.is_here()) ::unlink(path_.c_str());
+  created_ = false;
+}
+
+manifest_piece piece_file::append(const std::byte* source, std::size_t bytes) {
+  constexpr std::uint64_t alignment = 64;
+  constexpr std::size_t part_bytes = std::size_t{1} << 18;
+  manifest_piece piece;
+  piece.file = fresh;
+  piece.offset = end_.fetch_add((bytes + alignment - 1) / alignment * alignment);
+  // Small parts are still in the cache when they are written.
+  for (std::size_t position = 0; position < bytes;) {
+    const std::size_t count = std::min(part_bytes, bytes - position);
+    piece.checksum = crc32c(source + position, count, piece.checksum);
+    content_.write_at(source + position, count, piece.offset + position);
+    position += count;
+  }
+  content_.start_write_back(piece.offset, bytes);
+  return piece;
+}
+
+void piece_file::abandon() noexcept {
+  if (!content_.is_open()) return;
+  [[maybe_unused]] const int result = ::ftruncate(content_.descriptor(), 0);
+}
+
+bool may_be_current(const std::string& folder, std::uint64_t number,
+                    const checkpoint_target& target) noexcept {
+  try {
+    bool missing = false;
+    return read_manifest(folder, &missing, {0, target.name}).number == number && !missing;
+  } catch (...) {
+    return true;
+  }
 }
 
 }  // namespace ferry::detail

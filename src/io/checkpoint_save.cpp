@@ -28,8 +28,8 @@
 namespace ferry::detail {
 
 std::byte* bounce_buffer::room(std::size_t bytes) {
-  if (memory_.size() < bytes) memory_ = tensor<std::byte, pinned_space>("checkpoint::bounce", bytes);
-  return memory_.data();
+  if (memory.size() < bytes) memory = tensor<std::byte, pinned_space>("checkpoint::bounce", bytes);
+  return memory.data();
 }
 
 std::size_t patch_bytes(const manifest_array& array, std::size_t units) {
@@ -198,7 +198,7 @@ class merged_pieces {
 namespace {
 
 /// The data files that a save of changes empties, by number. None while there is room for one file more, else
-/// those of which the checkpoint needs the fewest bytes, until half of most_data_files are left. So files of
+/// those of which the checkpoint needs the least bytes, until half of most_data_files are left. So files of
 /// one size are merged when many of them have gathered, and a byte is not moved with each save.
 std::vector<bool> files_to_empty(const manifest& content) {
   std::vector<bool> chosen(content.files.size(), false);

@@ -92,24 +92,24 @@ class body_reader {
  public:
   body_reader(std::string_view text, const std::string& path) : text_(text), path_(path) {
     if (const std::size_t valid = valid_utf8(text); valid != text.size())
-      refuse_manifest(path, "byte " + std::to_string(valid) + " of its body is not UTF-8");
+      refuse_manifest(path, joined("byte ", valid, " of its body is not UTF-8"));
   }
 
   void literal(std::string_view words) {
-    if (!take(words)) fail("'" + std::string(words) + "'");
+    if (!take(words)) fail(joined("'", words, "'"));
   }
   template <std::integral Number>
   void value(Number& number) {
-    const std::string_view token = rest().substr(0, rest().find_first_not_of("-0123456789"));
+    const std::string_view token = remainder().substr(0, remainder().find_first_not_of("-0123456789"));
     number = 0;
     std::from_chars(token.data(), token.data() + token.size(), number);
     if (token != std::to_string(number))
-      fail(std::string(std::is_signed_v<Number> ? "a signed" : "an unsigned") + " number of " +
-           std::to_string(8 * sizeof(Number)) + " bits");
+      fail(joined(std::is_signed_v<Number> ? "a signed" : "an unsigned", " number of ", 8 * sizeof(Number),
+                  " bits"));
     offset_ += token.size();
   }
   void value(std::string& text) {
-    if (!rest().starts_with('[')) return string(text);
+    if (!remainder().starts_with('[')) return string(text);
     std::vector<std::uint8_t> bytes;
     literal("[");
     items(bytes, 2, [this](std::uint8_t& byte) { value(byte); });
@@ -128,7 +128,7 @@ class body_reader {
       literal("\"");
       if (!std::isfinite(std::bit_cast<double>(bits))) return;
     } else {
-      const std::string_view token = rest().substr(0, rest().find_first_not_of("+-.0123456789Ee"));
+      const std::string_view token = remainder().substr(0, remainder().find_first_not_of("+-.0123456789Ee"));
       const auto number = nlohmann::json::parse(token.begin(), token.end(), nullptr, false);
       if (number.is_number_float()) {
         bits = std::bit_cast<std::uint64_t>(number.get<double>());
@@ -146,32 +146,32 @@ class body_reader {
   /// Appends the items up to the end of the list, each of which has at least `least` bytes with its comma.
   template <class Item, class Visit>
   void items(std::vector<Item>& list, std::size_t least, const Visit& visit) {
-    if (rest().starts_with(']')) return;
+    if (remainder().starts_with(']')) return;
     list.reserve(items_from_here(least));
     do visit(list.emplace_back());
     while (take(","));
   }
   bool has_more(bool) { return take(","); }
   void end() const {
-    if (!rest().empty()) fail("the end");
+    if (!remainder().empty()) fail("the end");
   }
 
  private:
   [[noreturn]] void fail(const std::string& missing) const {
-    refuse_manifest(path_, missing + " is missing at byte " + std::to_string(offset_) +
-                               " of its body, before: " + std::string(rest().substr(0, 40)));
+    refuse_manifest(path_, joined(missing, " is missing at byte ", offset_,
+                                  " of its body, before: ", remainder().substr(0, 40)));
   }
-  [[nodiscard]] std::string_view rest() const { return text_.substr(offset_); }
+  [[nodiscard]] std::string_view remainder() const { return text_.substr(offset_); }
   bool take(std::string_view words) {
-    const bool is_next = rest().starts_with(words);
+    const bool is_next = remainder().starts_with(words);
     offset_ += is_next ? words.size() : 0;
     return is_next;
   }
   void string(std::string& text) {
     std::size_t end = 1;
-    while (end < rest().size() && rest()[end] != '"') end += rest()[end] == '\\' ? 2 : 1;
-    const std::string_view token = rest().substr(0, end + 1);
-    const bool is_closed = token.starts_with('"') && end < rest().size();
+    while (end < remainder().size() && remainder()[end] != '"') end += remainder()[end] == '\\' ? 2 : 1;
+    const std::string_view token = remainder().substr(0, end + 1);
+    const bool is_closed = token.starts_with('"') && end < remainder().size();
     const bool is_plain = is_closed && std::all_of(token.begin(), token.end(), [](char letter) {
                             return letter != '\\' && static_cast<unsigned char>(letter) >= ' ';
                           });
@@ -315,17 +315,16 @@ class manifest_check {
     for (const auto& item : list) names.push_back(item.name);
     std::sort(names.begin(), names.end());
     if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-      fail("two of its " + std::string(kind) + " are named '" + std::string(*twice) + "'");
+      fail(joined("two of its ", kind, " are named '", *twice, "'"));
   }
 
   void check_files() const {
     std::uint64_t before = 0;
     for (const auto& file : whole_.files) {
       if (file.number <= before || file.number > whole_.number)
-        fail("data file " + std::to_string(file.number) + " is out of order");
+        fail(joined("data file ", file.number, " is out of order"));
       if (file.bytes < data_header_bytes || file.bytes > most_bytes)
-        fail("data file " + std::to_string(file.number) + " can't have " + std::to_string(file.bytes) +
-             " bytes");
+        fail(joined("data file ", file.number, " can't have ", file.bytes, " bytes"));
       before = file.number;
     }
   }
@@ -333,8 +332,7 @@ class manifest_check {
   void check_array(const manifest_array& array) {
     const std::string name = "array '" + array.name + "'";
     if (array.element_bytes == 0 || array.element_bytes > largest_chunk || array.extents.size() > max_rank)
-      fail(name + " has elements of " + std::to_string(array.element_bytes) + " bytes and rank " +
-           std::to_string(array.extents.size()));
+      fail(joined(name, " has elements of ", array.element_bytes, " bytes and rank ", array.extents.size()));
     std::uint64_t bytes = array.element_bytes;
     bool empty = false;
     for (const auto extent : array.extents) {
@@ -344,32 +342,28 @@ class manifest_check {
     }
     if (empty) bytes = 0;
     // No two chunks share bytes, so an array that is longer than the files is a lie about its memory.
-    if (bytes > room_) fail(name + " has " + std::to_string(bytes) + " bytes, more than all data files");
+    if (bytes > room_) fail(joined(name, " has ", bytes, " bytes, more than all data files"));
     room_ -= bytes;
     if (array.unit_bytes == 0 || array.unit_bytes % array.element_bytes != 0 || array.chunk_bytes == 0 ||
         array.chunk_bytes > largest_chunk || array.chunk_bytes % array.unit_bytes != 0)
-      fail(name + " has chunks of " + std::to_string(array.chunk_bytes) + " bytes and units of " +
-           std::to_string(array.unit_bytes));
+      fail(joined(name, " has chunks of ", array.chunk_bytes, " bytes and units of ", array.unit_bytes));
     if (array.chunks.size() != array.chunk_count())
-      fail(name + " has " + std::to_string(array.chunks.size()) + " chunks instead of " +
-           std::to_string(array.chunk_count()));
+      fail(joined(name, " has ", array.chunks.size(), " chunks instead of ", array.chunk_count()));
     for (std::size_t index = 0; index < array.chunks.size(); ++index) {
       require_within(array.chunks[index].piece, array.bytes_of_chunk(index));
       for (const auto& patch : array.chunks[index].patches) {
         if (patch.units == 0 || patch.units > array.chunk_bytes / array.unit_bytes)
-          fail("a patch of " + name + " has " + std::to_string(patch.units) + " units");
+          fail(joined("a patch of ", name, " has ", patch.units, " units"));
         require_within(patch.piece, patch.units * (sizeof(std::uint32_t) + std::uint64_t{array.unit_bytes}));
       }
     }
   }
   void require_within(const manifest_piece& piece, std::uint64_t bytes) const {
-    if (piece.file >= whole_.files.size())
-      fail("a piece lies in file " + std::to_string(piece.file) + " of its list");
+    if (piece.file >= whole_.files.size()) fail(joined("a piece lies in file ", piece.file, " of its list"));
     const manifest_file& file = whole_.files[piece.file];
     if (piece.offset < data_header_bytes || piece.offset > file.bytes || bytes > file.bytes - piece.offset)
-      fail(std::to_string(bytes) + " bytes at byte " + std::to_string(piece.offset) +
-           " do not lie in data file " + std::to_string(file.number) + ", which has " +
-           std::to_string(file.bytes) + " bytes");
+      fail(joined(bytes, " bytes at byte ", piece.offset, " do not lie in data file ", file.number,
+                  ", which has ", file.bytes, " bytes"));
   }
 
   const manifest& whole_;
@@ -401,14 +395,14 @@ void read_body(std::string_view bytes, const std::string& path, manifest& conten
 std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before) {
   constexpr std::size_t most_at_once = std::size_t{1} << 30;          // ISA-L counts bytes by an int
   auto* next = static_cast<unsigned char*>(const_cast<void*>(data));  // which it only reads
-  std::uint32_t rest = ~before;
+  std::uint32_t remainder = ~before;
   while (bytes != 0) {
     const std::size_t count = std::min(bytes, most_at_once);
-    rest = crc32_iscsi(next, static_cast<int>(count), rest);
+    remainder = crc32_iscsi(next, static_cast<int>(count), remainder);
     next += count;
     bytes -= count;
   }
-  return ~rest;
+  return ~remainder;
 }
 
 std::uint64_t manifest_array::bytes() const {
@@ -422,21 +416,11 @@ std::uint64_t manifest_array::bytes_of_chunk(std::size_t chunk) const {
   return begin + chunk_bytes < bytes() ? chunk_bytes : bytes() - begin;
 }
 
-std::uint64_t manifest_array::chunk_count() const { return (bytes() + chunk_bytes - 1) / chunk_bytes; }
-
-std::uint64_t manifest_array::unit_count() const { return (bytes() + unit_bytes - 1) / unit_bytes; }
-
 std::string manifest_array::describe() const {
   std::string text = dtype + (dtype == "struct" ? " of " + std::to_string(element_bytes) + " bytes [" : " [");
   for (std::size_t i = 0; i < extents.size(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
   return text + "]";
 }
-
-const manifest_fact* manifest_entry::fact(std::string_view key) const { return find_named(facts, key); }
-
-const manifest_array* manifest_entry::array(std::string_view key) const { return find_named(arrays, key); }
-
-const manifest_entry* manifest::entry(std::string_view key) const { return find_named(entries, key); }
 
 std::string manifest_fact::describe() const {
   if (kind == text) return "'" + words + "'";
@@ -474,27 +458,24 @@ std::string encode(const manifest& content) {
 
 manifest decode(std::string_view bytes, const std::string& path) {
   const auto fail = [&](const std::string& problem) { refuse_manifest(path, problem); };
-  if (!bytes.starts_with(manifest_magic))
-    fail("it does not begin with '" + std::string(manifest_magic) + "'");
+  if (!bytes.starts_with(manifest_magic)) fail(joined("it does not begin with '", manifest_magic, "'"));
   if (bytes.size() < 12) fail("it ends within the version");
   const auto version = number_at<std::uint32_t>(bytes, 8);
   if (version != manifest::version)
-    throw_io_error("checkpoint", path,
-                   "it has format version " + std::to_string(version) + ", and this ferry reads version " +
-                       std::to_string(manifest::version) +
-                       (version > manifest::version ? ": a newer ferry wrote it" : ""));
+    throw_io_error(
+        "checkpoint", path,
+        joined("it has format version ", version, ", and this ferry reads version ", manifest::version,
+               (version > manifest::version ? ": a newer ferry wrote it" : "")));
   if (bytes.size() < frame_bytes) fail("it ends within its header");
   if (number_at<std::uint32_t>(bytes, 12) != 0) fail("its reserved field is not zero");
   const auto body = number_at<std::uint64_t>(bytes, 24);
   if (body != bytes.size() - frame_bytes)
-    fail("its body should have " + std::to_string(body) + " bytes, but the file has " +
-         std::to_string(bytes.size()) + " bytes, " + std::to_string(frame_bytes) +
-         " of them around the body");
+    fail(joined("its body should have ", body, " bytes, but the file has ", bytes.size(), " bytes, ",
+                frame_bytes, " of them around the body"));
   const std::size_t end = bytes.size() - sizeof(std::uint32_t);
   const auto stored = number_at<std::uint32_t>(bytes, end);
   if (const auto checksum = crc32c(bytes.data(), end); checksum != stored)
-    fail("it is damaged: its checksum is " + std::to_string(stored) + ", that of its bytes " +
-         std::to_string(checksum));
+    fail(joined("it is damaged: its checksum is ", stored, ", that of its bytes ", checksum));
   manifest content;
   content.number = number_at<std::uint64_t>(bytes, 16);
   read_body(bytes, path, content);

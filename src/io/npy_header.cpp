@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/io/detail/npy_header.hpp>
+#include <ferry/io/detail/read_array.hpp>
 
 #include <ferry/io/detail/file_elements.hpp>
 #include <ferry/memory/detail/file.hpp>
@@ -301,16 +301,14 @@ stored_array read_npy_header(const file& source) {
     source.fail("it is no .npy file: it does not begin with '\\x93NUMPY'");
   const int version = start[6];
   if (version < 1 || version > 3 || start[7] != 0)
-    source.fail("its .npy version is " + std::to_string(version) + "." + std::to_string(start[7]) +
-                "; ferry reads 1.0, 2.0 and 3.0");
+    source.fail(joined("its .npy version is ", version, ".", start[7], "; ferry reads 1.0, 2.0 and 3.0"));
   if (version != 1 && fixed < 12) source.fail("the file ends within its header");
   std::size_t length = start[8] | static_cast<std::size_t>(start[9]) << 8;
   if (version != 1)
     length |= static_cast<std::size_t>(start[10]) << 16 | static_cast<std::size_t>(start[11]) << 24;
   const std::size_t before = version == 1 ? 10 : 12;
   if (length > longest_npy_dictionary)
-    source.fail("its header claims " + std::to_string(length) + " bytes; the most are " +
-                std::to_string(longest_npy_dictionary));
+    source.fail(joined("its header claims ", length, " bytes; the most are ", longest_npy_dictionary));
   if (before + length > size) source.fail("the file ends within its header");
   std::string dictionary(length, '\0');
   source.read_at(dictionary.data(), length, before);
@@ -325,8 +323,8 @@ stored_array read_npy_header(const file& source) {
   if (!fits) source.fail("its shape does not fit the address space");
   if (header.size() == 0) bytes = 0;
   if (bytes != size - header.offset)
-    source.fail("its header claims " + std::to_string(bytes) + " bytes of elements, and the file has " +
-                std::to_string(size - header.offset));
+    source.fail(
+        joined("its header claims ", bytes, " bytes of elements, and the file has ", size - header.offset));
   if (header.rank == 0) {  // a single element is an array of one
     header.rank = 1;
     header.extents[0] = 1;

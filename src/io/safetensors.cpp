@@ -121,7 +121,7 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { return refuse(); }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
     const std::string_view text = error.what();  // "[json.exception...] parse error at line 1, ..."
-    return fail("it is no JSON: " + std::string(text.substr(std::min(text.size(), text.find("] ") + 2))));
+    return fail(joined("it is no JSON: ", text.substr(std::min(text.size(), text.find("] ") + 2))));
   }
 
  private:
@@ -191,12 +191,12 @@ std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safete
 
 safetensors_header read_safetensors_header(const file& source) {
   const std::uint64_t size = source.size();
-  if (size < 8) source.fail("it is no safetensors file: it has only " + std::to_string(size) + " bytes");
+  if (size < 8) source.fail(joined("it is no safetensors file: it has only ", size, " bytes"));
   std::uint64_t length = 0;
   source.read_at(&length, sizeof length, 0);
   if (length > longest_safetensors_header)
-    source.fail("it is no safetensors file: its header claims " + std::to_string(length) +
-                " bytes; the most are " + std::to_string(longest_safetensors_header));
+    source.fail(joined("it is no safetensors file: its header claims ", length, " bytes; the most are ",
+                       longest_safetensors_header));
   if (length > size - 8) source.fail("the file ends within its header");
   std::string text(static_cast<std::size_t>(length), '\0');
   source.read_at(text.data(), text.size(), 8);
@@ -260,8 +260,8 @@ void require_safetensors_names(const std::string& path, std::vector<std::string_
 namespace ferry::io {
 
 safetensors_file::safetensors_file(const std::string& path)
-    : source_(ferry::detail::file::open_to_read("open_safetensors", path)),
-      header_(ferry::detail::read_safetensors_header(source_)) {}
+    : source_(detail::file::open_to_read("open_safetensors", path)),
+      header_(detail::read_safetensors_header(source_)) {}
 
 std::vector<std::string> safetensors_file::names() const {
   std::vector<std::string> names;
@@ -269,40 +269,39 @@ std::vector<std::string> safetensors_file::names() const {
   return names;
 }
 
-const ferry::detail::safetensors_entry* safetensors_file::find(std::string_view name) const {
+const detail::safetensors_entry* safetensors_file::find(std::string_view name) const {
   const auto& entries = header_.entries;
   const auto entry = std::find_if(entries.begin(), entries.end(),
                                   [&](const auto& candidate) { return candidate.name == name; });
   return entry == entries.end() ? nullptr : &*entry;
 }
 
-const ferry::detail::safetensors_entry& safetensors_file::entry_of(std::string_view name) const {
+const detail::safetensors_entry& safetensors_file::entry_of(std::string_view name) const {
   if (const auto* entry = find(name)) return *entry;
   constexpr std::size_t longest = 1000;
   const auto& entries = header_.entries;
   std::string list;
   std::size_t shown = 0;
   for (; shown < entries.size() && list.size() < longest; ++shown)
-    list += (shown == 0 ? "" : ", ") + ferry::detail::json_quoted(entries[shown].name.substr(0, longest));
+    list += (shown == 0 ? "" : ", ") + detail::json_quoted(entries[shown].name.substr(0, longest));
   if (shown < entries.size()) list += " and " + std::to_string(entries.size() - shown) + " more";
   throw out_of_range("ferry::io::safetensors_file: " + path() + ": there is no tensor " +
-                     ferry::detail::json_quoted(name) + "; the file has " + (shown == 0 ? "none" : list));
+                     detail::json_quoted(name) + "; the file has " + (shown == 0 ? "none" : list));
 }
 
-ferry::detail::stored_array safetensors_file::stored(const ferry::detail::safetensors_entry& entry) const {
+detail::stored_array safetensors_file::stored(const detail::safetensors_entry& entry) const {
+  const auto refuse = [&](const auto&... problem) {
+    throw invalid_argument(detail::joined("ferry::io::safetensors_file: ", path(), ": the tensor ",
+                                          detail::json_quoted(entry.name), problem...));
+  };
   if (entry.shape.size() > max_rank)
-    throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " +
-                           ferry::detail::json_quoted(entry.name) + " has rank " +
-                           std::to_string(entry.shape.size()) + ", above the largest, " +
-                           std::to_string(max_rank));
+    refuse(" has rank ", entry.shape.size(), ", above the largest, ", max_rank);
   if (!entry.has_known_type())
-    throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " +
-                           ferry::detail::json_quoted(entry.name) + " has elements of the type " +
-                           ferry::detail::json_quoted(entry.unknown_type.substr(0, 40)) +
-                           ", which is unknown");
-  const auto& type = ferry::detail::safetensors_dtypes[entry.type];
-  ferry::detail::stored_array array;
-  array.name = ferry::detail::json_quoted(entry.name);
+    refuse(" has elements of the type ", detail::json_quoted(entry.unknown_type.substr(0, 40)),
+           ", which is unknown");
+  const auto& type = detail::safetensors_dtypes[entry.type];
+  detail::stored_array array;
+  array.name = detail::json_quoted(entry.name);
   array.elements = {type.kind, type.bits * type.elements() / 8};
   array.type_text = type.name;
   array.rank = std::max<std::size_t>(1, entry.shape.size());
@@ -310,19 +309,9 @@ ferry::detail::stored_array safetensors_file::stored(const ferry::detail::safete
   std::copy(entry.shape.begin(), entry.shape.end(), array.extents.begin());
   array.offset = header_.bytes + entry.begin;
   auto& width = array.extents[array.rank - 1];
-  if (width % type.elements() != 0)
-    throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " + array.name +
-                           " has rows of " + std::to_string(width) +
-                           " numbers of 4 bits, which are no pairs");
+  if (width % type.elements() != 0) refuse(" has rows of ", width, " numbers of 4 bits, which are no pairs");
   width /= type.elements();
   return array;
-}
-
-void safetensors_file::refuse_rows(const ferry::detail::stored_array& whole, const std::string& begin,
-                                   const std::string& end) const {
-  throw out_of_range("ferry::io::safetensors_file: " + path() + ": the tensor " + whole.name + " has " +
-                     std::to_string(whole.extents[0]) + " rows, and rows " + begin + " to " + end +
-                     " do not lie inside of them");
 }
 
 safetensors_file open_safetensors(const std::string& path) { return safetensors_file(path); }
@@ -331,13 +320,13 @@ void save_safetensors(const std::string& path, std::span<const named_array> arra
                       const std::vector<std::pair<std::string, std::string>>& metadata) {
   std::vector<std::string_view> names;
   for (const auto& array : arrays) names.push_back(array.entry().name);
-  ferry::detail::require_safetensors_names(path, names, "array");
+  detail::require_safetensors_names(path, names, "array");
   names.clear();
   for (const auto& [key, value] : metadata) {
     names.push_back(key);
-    ferry::detail::require_safetensors_names(path, {value}, "metadata's value");
+    detail::require_safetensors_names(path, {value}, "metadata's value");
   }
-  ferry::detail::require_safetensors_names(path, names, "metadata's key");
+  detail::require_safetensors_names(path, names, "metadata's key");
 
   // The order of the reference implementation: large elements first, so that all are aligned; then by name.
   std::vector<const named_array*> order;
@@ -347,19 +336,19 @@ void save_safetensors(const std::string& path, std::span<const named_array> arra
     const auto& right = b->entry();
     return left.type != right.type ? left.type > right.type : left.name < right.name;
   });
-  std::vector<ferry::detail::safetensors_entry> entries;
+  std::vector<detail::safetensors_entry> entries;
   std::uint64_t bytes = 0;
   for (const auto* array : order) {
     auto& entry = entries.emplace_back(array->entry());
     entry.begin = bytes;
     entry.end = bytes += array->entry().end;
   }
-  const std::string header = ferry::detail::make_safetensors_header(entries, metadata);
-  if (header.size() - 8 > ferry::detail::longest_safetensors_header)
-    throw invalid_argument("ferry::io::save_safetensors: " + path + ": the header would have " +
-                           std::to_string(header.size() - 8) + " bytes; the most are " +
-                           std::to_string(ferry::detail::longest_safetensors_header));
-  ferry::detail::atomic_file target("save_safetensors", path);
+  const std::string header = detail::make_safetensors_header(entries, metadata);
+  if (header.size() - 8 > detail::longest_safetensors_header)
+    throw invalid_argument(detail::joined("ferry::io::save_safetensors: ", path, ": the header would have ",
+                                          header.size() - 8, " bytes; the most are ",
+                                          detail::longest_safetensors_header));
+  detail::atomic_file target("save_safetensors", path);
   target.content().reserve(header.size() + bytes);
   target.content().write_at(header.data(), header.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i)

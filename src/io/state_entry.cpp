@@ -131,10 +131,9 @@ std::int64_t stored_state::whole(const load_source& source, const manifest_entry
   const manifest_fact* const number = stored.fact(fact);
   if (number == nullptr || number->kind == manifest_fact::text || number->kind == manifest_fact::real ||
       number->numbers.size() != 1)
-    source.fail(name(), std::string("the file has no number '") + fact + "' for it");
+    source.fail(name(), joined("the file has no number '", fact, "' for it"));
   const auto value = static_cast<std::int64_t>(number->numbers[0]);
-  if (least && value < *least)
-    source.fail(name(), std::string("'") + fact + "' is " + std::to_string(value) + " in the file");
+  if (least && value < *least) source.fail(name(), joined("'", fact, "' is ", value, " in the file"));
   return value;
 }
 
@@ -145,7 +144,7 @@ void stored_state::prepare_options(const load_source& source, const manifest_ent
   try {
     load_options(facts);
   } catch (const invalid_argument& unfit) {
-    source.fail(name(), std::string("the options in the file are not valid: ") + unfit.what());
+    source.fail(name(), joined("the options in the file are not valid: ", unfit.what()));
   }
 }
 
@@ -158,17 +157,16 @@ std::size_t stored_state::prepare_rows(const load_source& source, const manifest
   if (policy->words != step_count::per_row::name && policy->words != step_count::catch_up::name)
     source.fail(name(), "its rows count steps by '" + policy->words + "', which this ferry does not know");
   if (next.steps > optim::most_row_steps)
-    source.fail(name(), "it has taken " + std::to_string(next.steps) + " steps, but its rows count to " +
-                            std::to_string(optim::most_row_steps));
+    source.fail(name(),
+                joined("it has taken ", next.steps, " steps, but its rows count to ", optim::most_row_steps));
   const manifest_array* const counters = stored.array("row_steps");
   if (counters == nullptr || counters->dtype != "u32" || counters->extents.size() != 1)
     source.fail(name(), "the file has no counters 'row_steps' of its rows");
   const auto rows = counters->extents[0];
   for (const auto& field : fields_)
     if (field.schema().extents[0] != rows)
-      source.fail(name(), "the file has counters of " + std::to_string(rows) +
-                              " rows, and the state here has " + std::to_string(field.schema().extents[0]) +
-                              " rows");
+      source.fail(name(), joined("the file has counters of ", rows, " rows, and the state here has ",
+                                 field.schema().extents[0], " rows"));
   load_into(source, name(), counters, loaded_counters(static_cast<std::size_t>(rows)), steps);
   recorded_steps history;
   if (policy->words == step_count::per_row::name) {

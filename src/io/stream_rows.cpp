@@ -130,23 +130,23 @@ void stream_in_parts(const untyped_array& array, void* data, bool as_bytes, cons
                      piece_work fill) {
   if (array.shape.size() == 0) return;
   parts_in_flight parts(array, data, as_bytes, steps);
-  int turn = 0;
+  int current = 0;
   parts.visit([&](std::int64_t size, std::int64_t first, const auto& copy) {
-    parts.join(turn);
+    parts.join(current);
     parallel(size, piece_of(array.element_bytes), [&](std::int64_t begin, std::int64_t count) {
-      fill(parts.element(turn, begin), first + begin, count);
+      fill(parts.element(current, begin), first + begin, count);
     });
-    copy(turn);
-    turn = 1 - turn;
+    copy(current);
+    current = 1 - current;
   });
-  for (const int slot : {turn, 1 - turn}) parts.join(slot);
+  for (const int slot : {current, 1 - current}) parts.join(slot);
 }
 
 void stream_out_parts(const untyped_array& array, void* data, bool as_bytes, const part_steps& steps,
                       piece_work drain) {
   if (array.shape.size() == 0) return;
   parts_in_flight parts(array, data, as_bytes, steps);
-  int turn = 0;
+  int current = 0;
   std::int64_t earlier = 0;  // elements in the other buffer
   std::int64_t earlier_first = 0;
   const auto empty = [&](int slot) {
@@ -156,13 +156,13 @@ void stream_out_parts(const untyped_array& array, void* data, bool as_bytes, con
     });
   };
   parts.visit([&](std::int64_t size, std::int64_t first, const auto& copy) {
-    copy(turn);
-    if (earlier != 0) empty(1 - turn);
+    copy(current);
+    if (earlier != 0) empty(1 - current);
     earlier = size;
     earlier_first = first;
-    turn = 1 - turn;
+    current = 1 - current;
   });
-  empty(1 - turn);
+  empty(1 - current);
 }
 
 }  // namespace ferry::detail

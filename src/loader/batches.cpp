@@ -16,7 +16,7 @@ namespace ferry {
 
 permutation::permutation(std::int64_t size, std::uint64_t seed, std::uint64_t epoch) : size_(size) {
   if (size < 0)
-    throw invalid_argument("ferry::permutation: the size is " + std::to_string(size) + ", must be >= 0");
+    throw invalid_argument(detail::joined("ferry::permutation: the size is ", size, ", must be >= 0"));
   const auto last = static_cast<std::uint64_t>(size > 0 ? size - 1 : 0);
   half_ = (static_cast<int>(std::bit_width(last)) + 1) / 2;
   if (half_ == 0) half_ = 1;
@@ -59,8 +59,7 @@ namespace ferry::detail {
 batch_order::batch_order(std::int64_t samples, const prefetch_options& options, const char* user)
     : samples_(samples), options_(options), user_(user) {
   const auto complain = [user](const char* option, std::int64_t value, const std::string& range) {
-    throw invalid_argument(std::string("ferry::") + user + ": " + option + " is " + std::to_string(value) +
-                           ", must be " + range);
+    throw invalid_argument(joined("ferry::", user, ": ", option, " is ", value, ", must be ", range));
   };
   if (samples < 0) complain("the number of samples of the source", samples, ">= 0");
   if (options.batch < 1) complain("batch", options.batch, ">= 1");
@@ -71,7 +70,7 @@ batch_order::batch_order(std::int64_t samples, const prefetch_options& options, 
   if (options.first_epoch < 0) complain("first_epoch", options.first_epoch, ">= 0");
   if (options.ranks < 1) complain("ranks", options.ranks, ">= 1");
   if (options.rank < 0 || options.rank >= options.ranks)
-    complain("rank", options.rank, "from 0 to " + std::to_string(options.ranks - 1) + ", below ranks");
+    complain("rank", options.rank, joined("from 0 to ", options.ranks - 1, ", below ranks"));
   if (options.timeout.count() < 0) complain("timeout", options.timeout.count(), ">= 0");
   if (options.batch > std::numeric_limits<std::int64_t>::max() / options.ranks)
     complain("batch", options.batch, "so small that batch x ranks is a number of 64 bits");
@@ -80,7 +79,7 @@ batch_order::batch_order(std::int64_t samples, const prefetch_options& options, 
   if (options.last == last_batch::keep && samples % step_ != 0) ++batches_;
   if (options.first_batch < 0 || options.first_batch > all_batches())
     complain("first_batch", options.first_batch,
-             "from 0 to " + std::to_string(all_batches()) + ", the batches of all epochs");
+             joined("from 0 to ", all_batches(), ", the batches of all epochs"));
 }
 
 std::string batch_order::message(const char* text) const {
@@ -117,8 +116,8 @@ constexpr auto most_slot_bytes = static_cast<std::size_t>(std::numeric_limits<st
 
 [[noreturn]] void refuse_slots(const char* user) {
   throw invalid_argument(
-      std::string("ferry::") + user +
-      ": the slots of the ring do not fit the address space; choose a smaller batch or depth");
+      joined("ferry::", user,
+             ": the slots of the ring do not fit the address space; choose a smaller batch or depth"));
 }
 
 }  // namespace

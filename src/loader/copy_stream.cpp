@@ -64,9 +64,9 @@ class copy_stream_of final : public copy_stream {
         move(0, end);  // one transfer, with the little that lies between the arrays
       else
         for (const slot_field& field : layout.fields) move(field.offset, field.row_bytes * count);
-      const auto home = engine::get(*side_);
-      const auto order = home->lock_order();
-      target.arrived = home->record(*side_);
+      const auto owner = engine::get(*side_);
+      const auto order = owner->lock_order();
+      target.arrived = owner->record(*side_);
       target.host_accesses->add_read(target.arrived, id_);
       target.device_accesses->add_write(target.arrived, id_);
     }

@@ -39,13 +39,13 @@ void wait_for_work_on(access_tracker& accesses) noexcept {
 /// The slots of a prefetcher and whose turn they are. Batch k lies in slot k % depth and passes these
 /// counters, which begin at the first batch, and none of which is ever above the one before it:
 ///
-///   claimed   workers have begun to make it      (by a worker)
+///   reserved  workers have begun to make it      (by a worker)
 ///   ready     it was made, and its transfer is enqueued; in order
 ///   served    next() has returned it             (by the user's thread)
 ///   released  next() was called again            (by the user's thread)
 ///   retired   the user's work on it has ended, so its slot is free
 ///
-/// A worker claims only below retired + depth: that is the back-pressure. All members are guarded by `guard`,
+/// A worker reserves only below retired + depth: that is the back-pressure. All members are guarded by `guard`,
 /// except the contents of a slot, which belong to the thread whose turn it is.
 struct slot_ring {
   using clock = slot::clock;
@@ -65,10 +65,10 @@ struct slot_ring {
   [[nodiscard]] slot& of(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
   [[nodiscard]] bool stops() const { return stop.load(std::memory_order_relaxed); }
   /// True if the next batch in order was made.
-  [[nodiscard]] bool next_is_made() { return ready < claimed && of(ready).is_made; }
+  [[nodiscard]] bool next_is_made() { return ready < reserved && of(ready).is_made; }
   /// True if a worker may begin a batch.
-  [[nodiscard]] bool may_claim() const {
-    return !failed && claimed < batches && claimed < retired + static_cast<std::int64_t>(slots.size());
+  [[nodiscard]] bool may_reserve() const {
+    return !failed && reserved < batches && reserved < retired + static_cast<std::int64_t>(slots.size());
   }
 
   [[nodiscard]] epoch_clock& clock_of(std::int64_t batch) {
@@ -103,7 +103,7 @@ struct slot_ring {
   std::condition_variable is_free;   ///< for the workers: a slot is free
   std::condition_variable changed;   ///< for the mover: a batch was made or released
   std::condition_variable is_ready;  ///< for the user: a batch is ready
-  std::int64_t claimed = first, ready = first, served = first, released = first, retired = first;
+  std::int64_t reserved = first, ready = first, served = first, released = first, retired = first;
   bool failed = false;  ///< whether a source has thrown: no further batch is begun
   bool closed = false;
   std::exception_ptr broken;  ///< why the mover has given up
@@ -260,9 +260,9 @@ class ring_pipeline final : public pipeline {
     if (options_.timeout.count() == 0)
       ring_.is_ready.wait(lock, is_there);
     else if (!ring_.is_ready.wait_for(lock, std::min(options_.timeout, longest_wait), is_there))
-      throw error(order().message("batch ") + std::to_string(number % order().batches()) + " of epoch " +
-                  std::to_string(order().epoch_of(number)) + " was not there within the timeout of " +
-                  std::to_string(options_.timeout.count()) + " ms");
+      throw error(joined(order().message("batch "), number % order().batches(), " of epoch ",
+                         order().epoch_of(number), " was not there within the timeout of ",
+                         options_.timeout.count(), " ms"));
     if (ring_.closed) throw invalid_argument(order().message("it was stopped while next() waited"));
     if (ring_.ready == number) std::rethrow_exception(ring_.broken);
     slot& got = ring_.of(number);
@@ -284,10 +284,10 @@ class ring_pipeline final : public pipeline {
     std::vector<std::byte*> data(layout_.fields.size());
     std::unique_lock lock(ring_.guard);
     while (true) {
-      ring_.is_free.wait(lock, [this] { return ring_.stops() || ring_.may_claim(); });
+      ring_.is_free.wait(lock, [this] { return ring_.stops() || ring_.may_reserve(); });
       if (ring_.stops()) return;
-      slot& batch_slot = ring_.of(ring_.claimed);
-      batch_slot.number = ring_.claimed++;
+      slot& batch_slot = ring_.of(ring_.reserved);
+      batch_slot.number = ring_.reserved++;
       batch_slot.is_made = false;
       batch_slot.failure = nullptr;
       lock.unlock();
@@ -414,7 +414,8 @@ class ring_pipeline final : public pipeline {
   slot_ring ring_;
   std::int64_t transferred_;  ///< batches whose transfer has ended
   clock::time_point last_transfer_{};
-  std::int64_t announced_end_ = 0;  ///< number of the batch before which next() has told that an epoch ended
+  std::int64_t announced_end_ =
+      0;  ///< number of the batch before which next() has reported that an epoch ended
   std::atomic<bool> in_next_{false};
   processor_set processors_;
   std::vector<std::unique_ptr<worker_thread>> threads_;  ///< the workers, then the mover

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/loader/detail/row_pipeline.hpp>
+#include <ferry/loader/row_prefetcher.hpp>
 
 #include "../../backends/enabled.hpp"
 #include "../runtime/worker_pool.hpp"
@@ -404,8 +404,8 @@ std::shared_ptr<row_pipeline> make_row_pipeline(const Exec& exec, const row_requ
                                                 const source_facts& source, batch_maker maker,
                                                 const prefetch_options& options) {
   if (options.ahead < 1 || options.ahead > kernels::most_ahead)
-    throw invalid_argument("ferry::row_prefetcher: ahead is " + std::to_string(options.ahead) +
-                           ", must be from 1 to " + std::to_string(kernels::most_ahead));
+    throw invalid_argument(joined("ferry::row_prefetcher: ahead is ", options.ahead, ", must be from 1 to ",
+                                  kernels::most_ahead));
   const batch_order order(source.samples, options, "row_prefetcher");
   const slot_layout layout = source.layout(options.batch, "row_prefetcher");
   const auto ahead = static_cast<std::size_t>(options.ahead);

@@ -53,12 +53,12 @@ std::string behind_links(const std::string& verb, const std::string& path) {
 }  // namespace
 
 void throw_io_error(const std::string& verb, const std::string& path, std::string_view problem) {
-  throw io_error(full_name(verb) + ": " + path + ": " + std::string(problem));
+  throw io_error(joined(full_name(verb), ": ", path, ": ", problem));
 }
 
 void throw_errno(const std::string& verb, const std::string& path, std::string_view operation) {
   const int reason = errno;
-  throw_io_error(verb, path, std::string(operation) + ": " + std::strerror(reason));
+  throw_io_error(verb, path, joined(operation, ": ", std::strerror(reason)));
 }
 
 std::uint64_t largest_file() noexcept {

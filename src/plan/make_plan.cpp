@@ -30,9 +30,28 @@ struct plan_layout {
   // A key is (row, position), with row = `rows` for no row.
   int position_bits = 0;
   int key_bits = 1;
+  [[nodiscard]] int last_bit() const { return position_bits + key_bits; }
 
   /// The arrays, without the scratch memory of the sort. Throws invalid_argument for too many positions.
-  static plan_layout of_arrays(std::int64_t positions, std::int64_t rows);
+  plan_layout(std::int64_t positions, std::int64_t rows) {
+    const auto n = static_cast<std::size_t>(positions);
+    constexpr std::size_t number = sizeof(std::int64_t);
+    row_of = take(n * number);
+    inverse = take(n * number);
+    unique_rows = take(n * number);
+    counts = take(3 * number);
+    order = take(n * number);
+    segment_begin = take((n + 1) * number);
+    sorted_rows = take(n * number);
+    for (auto& buffer : keys) buffer = take((n + 1) * number);
+    position_bits = n == 0 ? 0 : static_cast<int>(std::bit_width(n - 1));
+    key_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
+    // Segments and runs are counted in one half each of 64 bits.
+    if (position_bits > 31 || position_bits + key_bits > 64)
+      throw invalid_argument(joined(
+          "ferry::make_plan: ", positions, " indices into ", rows,
+          " rows are too many for one plan: at most 2147483648, and with their rows' numbers 64 bits"));
+  }
   /// Adds an array. Returns its offset.
   std::size_t take(std::size_t size) {
     const std::size_t offset = bytes;
@@ -41,45 +60,17 @@ struct plan_layout {
   }
 };
 
-/// Scratch bytes of the sort: none if the backend compares all keys.
-template <class Backend>
-std::size_t sort_scratch_bytes(std::int64_t positions, int first_bit, int bits) {
-  if constexpr (requires { Backend::sorts_without_scratch(positions); })
-    if (Backend::sorts_without_scratch(positions)) return 0;
-  return std::max(Backend::sort_keys_bytes(positions, first_bit, bits),
-                  Backend::template sum_bytes<kernels::sorted_keys>(positions));
-}
-
-/// For the current device.
+/// For the current device. The sort has no scratch memory if the backend compares all keys.
 template <class Backend>
 plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
-  plan_layout layout = plan_layout::of_arrays(positions, rows);
-  if (positions > 0)
-    layout.sort_bytes =
-        sort_scratch_bytes<Backend>(positions, layout.position_bits, layout.position_bits + layout.key_bits);
+  plan_layout layout(positions, rows);
+  bool needs_scratch = positions > 0;
+  if constexpr (requires { Backend::sorts_without_scratch(positions); })
+    needs_scratch = needs_scratch && !Backend::sorts_without_scratch(positions);
+  if (needs_scratch)
+    layout.sort_bytes = std::max(Backend::sort_keys_bytes(positions, layout.position_bits, layout.last_bit()),
+                                 Backend::template sum_bytes<kernels::sorted_keys>(positions));
   layout.sort = layout.take(layout.sort_bytes);
-  return layout;
-}
-
-plan_layout plan_layout::of_arrays(std::int64_t positions, std::int64_t rows) {
-  plan_layout layout;
-  const auto n = static_cast<std::size_t>(positions);
-  constexpr std::size_t number = sizeof(std::int64_t);
-  layout.row_of = layout.take(n * number);
-  layout.inverse = layout.take(n * number);
-  layout.unique_rows = layout.take(n * number);
-  layout.counts = layout.take(3 * number);
-  layout.order = layout.take(n * number);
-  layout.segment_begin = layout.take((n + 1) * number);
-  layout.sorted_rows = layout.take(n * number);
-  for (auto& buffer : layout.keys) buffer = layout.take((n + 1) * number);
-  layout.position_bits = n == 0 ? 0 : static_cast<int>(std::bit_width(n - 1));
-  layout.key_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
-  // Segments and runs are counted in one half each of 64 bits.
-  if (layout.position_bits > 31 || layout.position_bits + layout.key_bits > 64)
-    throw invalid_argument(
-        joined("ferry::make_plan: ", positions, " indices into ", rows,
-               " rows are too many for one plan: at most 2147483648, and with their rows' numbers 64 bits"));
   return layout;
 }
 
@@ -115,45 +106,36 @@ struct sort_room {
   unsigned int* arrived;  ///< 0 between kernels
   const plan_layout& layout;
   std::byte* scratch;
-
-  [[nodiscard]] int last_bit() const { return layout.position_bits + layout.key_bits; }
 };
 
-/// Makes the arrays of a plan in one launch, if the backend of a device has one for that many positions.
+/// Makes the arrays of a plan, in one launch if the backend of a device has one for that many positions.
+/// Returns the memory of the runs.
 template <class Exec>
-bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& call,
-                         [[maybe_unused]] const kernels::any_row_keys& key_of,
-                         [[maybe_unused]] const kernels::place_segments& segments,
-                         [[maybe_unused]] const sort_room& room) {
-  if constexpr (is_host_exec<Exec>) {
-    return false;
-  } else {
-    const Exec& exec = call.exec();
-    if (!execution_backend<Exec>::sorts_in_one_launch(exec, segments.places.count)) return false;
-    const std::string& label = call.label("sort");
-    const tool_kernel reported(exec, label);
-    return execution_backend<Exec>::sort_and_place(
-        exec, key_of, segments, room.keys, room.other_keys, room.arrived, segments.places.count,
-        room.layout.position_bits, room.last_bit(), room.scratch, room.layout.sort_bytes);
-  }
-}
-
-/// Makes the sorted keys and their running sums, for the kernel `segments`. Returns memory for the runs.
-template <class Exec>
-std::int64_t* sort_into(launch_context<Exec>& call, const kernels::any_row_keys& key_of,
-                        kernels::place_segments& segments, const sort_room& room) {
+std::int64_t* enqueue_sort(launch_context<Exec>& call, const kernels::any_row_keys& key_of,
+                           kernels::write_segments segments, const sort_room& room) {
   using backend = execution_backend<Exec>;
   const Exec& exec = call.exec();
-  const std::int64_t n = segments.places.count;
-  launch(exec, call.label("resolve"), n, kernels::key_indices{key_of, room.keys});
-  std::uint64_t* sorted = room.keys;
-  backend::sort_keys(exec, sorted, room.other_keys, n, room.layout.position_bits, room.last_bit(),
-                     room.scratch, room.layout.sort_bytes);
-  // The sort returns the buffer with the result; the other one is free now.
-  segments.places.keys = sorted;
-  segments.run_begin = reinterpret_cast<std::int64_t*>(sorted == room.keys ? room.other_keys : room.keys);
-  backend::inclusive_sum(exec, segments.places, segments.sorted_rows, n, room.scratch,
-                         room.layout.sort_bytes);
+  const std::int64_t n = segments.sorted.count;
+  const plan_layout& layout = room.layout;
+  if constexpr (!is_host_exec<Exec>)
+    if (n != 0 && backend::sorts_in_one_launch(exec, n)) {
+      const std::string& label = call.label("sort");
+      const tool_kernel reported(exec, label);
+      if (backend::sort_and_place(exec, key_of, segments, room.keys, room.other_keys, room.arrived, n,
+                                  layout.position_bits, layout.last_bit(), room.scratch, layout.sort_bytes))
+        return segments.run_begin;
+    }
+  if (n != 0) {
+    launch(exec, call.label("resolve"), n, kernels::key_indices{key_of, room.keys});
+    std::uint64_t* sorted = room.keys;
+    backend::sort_keys(exec, sorted, room.other_keys, n, layout.position_bits, layout.last_bit(),
+                       room.scratch, layout.sort_bytes);
+    // The sort returns the buffer with the result; the other one is free now.
+    segments.sorted.keys = sorted;
+    segments.run_begin = reinterpret_cast<std::int64_t*>(sorted == room.keys ? room.other_keys : room.keys);
+    backend::inclusive_sum(exec, segments.sorted, segments.sorted_rows, n, room.scratch, layout.sort_bytes);
+  }
+  launch(exec, call.label("segments"), n == 0 ? 1 : n, segments);
   return segments.run_begin;
 }
 
@@ -172,7 +154,7 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   using backend = execution_backend<Exec>;
   const std::int64_t n = request.positions;
   const std::int64_t rows = request.rows;
-  const auto home = engine::get(exec);
+  const auto engine_of_exec = engine::get(exec);
   launch_context<Exec> call(exec, "make_plan");
   call.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or write distinct rows with duplicates::assume_unique on path::direct");
@@ -208,12 +190,12 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   plan->long_found = long_found;
   plan->order = array(layout.order);
   plan->segment_begin = array(layout.segment_begin);
-  auto* sorted_rows = reinterpret_cast<std::uint64_t*>(workspace + layout.sorted_rows);
-  plan->sorted_rows = sorted_rows;
-  auto* const keys = reinterpret_cast<std::uint64_t*>(workspace + layout.keys[0]);
-  auto* const other_keys = reinterpret_cast<std::uint64_t*>(workspace + layout.keys[1]);
+  const auto words = [workspace](std::size_t offset) {
+    return reinterpret_cast<std::uint64_t*>(workspace + offset);
+  };
+  plan->sorted_rows = words(layout.sorted_rows);
 
-  plan->report = home->report();
+  plan->report = engine_of_exec->report();
   call.hold(plan->report);
   plan->report_of = &read_report<Exec>;
 
@@ -237,24 +219,20 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
     key_of.index_bytes = sizeof(std::int64_t);
     key_of.is_signed = true;
   }
-  plan->run_begin = array(layout.keys[1]);
-  kernels::place_segments segments{
-      .places = {keys, n, static_cast<std::uint64_t>(rows), layout.position_bits},
-      .sorted_rows = sorted_rows,
+  const kernels::write_segments segments{
+      .sorted = {words(layout.keys[0]), n, static_cast<std::uint64_t>(rows), layout.position_bits},
+      .sorted_rows = words(layout.sorted_rows),
       .order = plan->order,
       .unique_rows = plan->unique_rows,
       .segment_begin = plan->segment_begin,
-      .run_begin = plan->run_begin,
+      .run_begin = array(layout.keys[1]),
       .inverse = plan->inverse,
       .unique_count = plan->unique_count,
       .run_count = plan->run_count,
       .long_found = long_found};
-  const sort_room scratch{keys, other_keys, &plan->report->findings->arrived, layout,
-                          workspace + layout.sort};
-  if (n == 0 || !place_in_one_launch(call, key_of, segments, scratch)) {
-    if (n != 0) plan->run_begin = sort_into(call, key_of, segments, scratch);
-    launch(exec, call.label("segments"), n == 0 ? 1 : n, segments);
-  }
+  plan->run_begin = enqueue_sort(call, key_of, segments,
+                                 {words(layout.keys[0]), words(layout.keys[1]),
+                                  &plan->report->findings->arrived, layout, workspace + layout.sort});
 
   ticket ended = call.finish();
   plan->completion = call.completion();

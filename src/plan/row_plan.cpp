@@ -131,9 +131,9 @@ void require_batch(const char* verb, const untyped_array& table, const untyped_a
     refuse_to_clamp(verb, positions, table.note().describe());
 }
 
-void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& place) {
+void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& table) {
   throw invalid_argument(joined("ferry::", verb, ": bounds::clamp has no row to send ",
-                                counted(positions, "index", "indices"), " to, ", place, " has none"));
+                                counted(positions, "index", "indices"), " to, ", table, " has none"));
 }
 
 void require_plan(const char* verb, const row_plan& plan, std::string_view backend, std::int64_t rows,

@@ -27,7 +27,7 @@ struct any_row_keys {
   ferry::detail::report_writer report;
   std::int64_t* row_of = nullptr;
   int position_bits = 0;
-  std::int64_t* long_found = nullptr;  ///< see place_segments, set to 0; or null
+  std::int64_t* long_found = nullptr;  ///< see write_segments, set to 0; or null
 
   /// The bits of an index, sign-extended. As an unsigned number they are below `rows` if and only if the
   /// index is in [0, rows).
@@ -64,10 +64,10 @@ struct key_indices {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { keys[i] = key_of(i, true); }
 };
 
-/// Builds the arrays of a plan from its sorted keys and the running sums of places(k), which as a kernel it
+/// Builds the arrays of a plan from its sorted keys and the running sums of sorted(k), which as a kernel it
 /// finds in `sorted_rows`.
-struct place_segments {
-  sorted_keys places;
+struct write_segments {
+  sorted_keys sorted;
   std::uint64_t* sorted_rows;
   std::int64_t* order;
   std::int64_t* unique_rows;
@@ -82,41 +82,41 @@ struct place_segments {
 
   /// A plan without positions has one item, which closes the arrays.
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
-    if (places.count == 0) return close(0, 0, 0);
-    place(k, sorted_rows[k]);
+    if (sorted.count == 0) return close(0, 0, 0);
+    write(k, sorted_rows[k]);
   }
 
-  /// Writes the elements of place k, where `begun` segments and runs have begun.
-  KOKKOS_FUNCTION void place(std::int64_t k, std::uint64_t begun) const {
-    const std::uint64_t adds = places(k);
+  /// Writes the elements of index k, where `begun` segments and runs have begun.
+  KOKKOS_FUNCTION void write(std::int64_t k, std::uint64_t begun) const {
+    const std::uint64_t adds = sorted(k);
     const auto segments = static_cast<std::int64_t>(begun & 0xffffffffu);
     const auto runs = static_cast<std::int64_t>(begun >> sorted_keys::runs_shift);
-    const std::uint64_t row = places.row(k);
-    const std::int64_t position = places.position(k);
-    const bool valid = row < places.rows;
+    const std::uint64_t row = sorted.row(k);
+    const std::int64_t position = sorted.position(k);
+    const bool valid = row < sorted.rows;
     sorted_rows[k] = row;
     order[k] = position;
     inverse[position] = valid ? segments - 1 : -1;
     if ((adds & 1u) != 0) {
-      const std::int64_t last = k + sum_pieces::fewest - 1;
-      if (long_found != nullptr && last < places.count && places.row(last) == row) *long_found = 1;
+      const std::int64_t last = k + sum_pieces::least_cut - 1;
+      if (long_found != nullptr && last < sorted.count && sorted.row(last) == row) *long_found = 1;
       unique_rows[segments - 1] = static_cast<std::int64_t>(row);
       segment_begin[segments - 1] = k;
     } else {
       // One of the elements after the last segment, which kernels read and don't use. They are as many as the
-      // places that begin no segment.
-      const std::int64_t later = places.count - 1 - (k - segments);
+      // indices that begin no segment.
+      const std::int64_t later = sorted.count - 1 - (k - segments);
       unique_rows[later] = 0;
-      segment_begin[later + 1] = places.count;
+      segment_begin[later + 1] = sorted.count;
     }
     if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
-    // The last valid place writes the ends of the last segment and of the last run.
-    if (valid && (k + 1 == places.count || places.row(k + 1) >= places.rows)) close(segments, runs, k + 1);
+    // The last valid index writes the ends of the last segment and of the last run.
+    if (valid && (k + 1 == sorted.count || sorted.row(k + 1) >= sorted.rows)) close(segments, runs, k + 1);
     if (!valid && k == 0) close(0, 0, 0);
   }
 
-  KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t place_count) const {
-    segment_begin[segments] = place_count;
+  KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t end) const {
+    segment_begin[segments] = end;
     run_begin[runs] = segments;
     *unique_count = segments;
     *run_count = runs;

@@ -18,13 +18,25 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
+namespace {
+
+/// A line: the key up to the first blank, the value after it.
+struct profile_line {
+  std::string_view key;
+  std::string_view value;
+};
+
 std::string in_quotes(std::string_view text) { return std::string("\"").append(text).append("\""); }
 
+/// Reads the lines; empty ones and those that begin with # are left out. For invalid text it sets `why` and
+/// returns the lines read so far. The lines point into `text`.
 std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
   std::vector<profile_line> lines;
   if (text.substr(0, text.find_first_not_of(" \t\r\n") + 1).ends_with('{')) {
@@ -56,12 +68,14 @@ std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
   return lines;
 }
 
+/// Appends a line. Control characters of the value become blanks.
 void add_line(std::string& text, std::string_view key, std::string_view value) {
   text.append(key).push_back(' ');
   for (const char c : value) text.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
   text.push_back('\n');
 }
 
+/// The number that the whole text is; none for other text, infinities and NaN.
 std::optional<double> number_of(std::string_view text) {
   double number = 0;
   const char* const end = text.data() + text.size();
@@ -70,11 +84,14 @@ std::optional<double> number_of(std::string_view text) {
   return number;
 }
 
+/// The shortest text that reads back as the same number, independent of the locale.
 std::string number_text(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
   return {text, end};
 }
+
+}  // namespace
 
 std::string to_text(const machine_profile& profile, const machine_identity& identity) {
   std::string text;
@@ -91,8 +108,10 @@ std::string to_text(const machine_profile& profile, const machine_identity& iden
   return text;
 }
 
-std::string from_text(std::string_view text, const machine_identity& identity, machine_profile& profile,
-                      bool& malformed) {
+/// Fills `profile` from the text of a file. Returns an empty string, or why the file can't be used; it is then
+/// unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another machine.
+static std::string from_text(std::string_view text, const machine_identity& identity,
+                             machine_profile& profile, bool& malformed) {
   malformed = true;
   std::string why;
   const std::vector<profile_line> lines = read_lines(text, why);
@@ -133,20 +152,20 @@ std::string from_text(std::string_view text, const machine_identity& identity, m
   return {};
 }
 
-const char* named_profile() {
-  const char* named = std::getenv("FERRY_PROFILE");
-  return named != nullptr && *named != '\0' ? named : nullptr;
+const char* profile_variable() {
+  const char* variable = std::getenv("FERRY_PROFILE");
+  return variable != nullptr && *variable != '\0' ? variable : nullptr;
 }
 
 std::string profile_path(std::string_view backend) {
-  if (const char* named = named_profile()) return named;
+  if (const char* variable = profile_variable()) return variable;
   std::string folder;
   const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
+  const char* user_folder = std::getenv("HOME");
   if (cache != nullptr && *cache == '/')  // the XDG specification ignores relative paths
     folder = cache;
-  else if (home != nullptr && *home != '\0')
-    folder = std::string(home) + "/.cache";
+  else if (user_folder != nullptr && *user_folder != '\0')
+    folder = std::string(user_folder) + "/.cache";
   else
     return {};
   return folder.append("/ferry/profile-").append(backend).append(".txt");
@@ -225,7 +244,7 @@ template <ExecutionSpace Exec>
 known_profile load_profile(const Exec& exec) {
   known_profile result{default_profile(exec), origin_of_defaults(exec) + ": "};
   const std::string path = profile_path(execution_backend<Exec>::name);
-  const bool named = named_profile() != nullptr;
+  const bool variable = profile_variable() != nullptr;
   if (path.empty()) {
     result.origin += "neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set";
     return result;
@@ -243,7 +262,7 @@ known_profile load_profile(const Exec& exec) {
     result.origin = "read from " + path;
     return result;
   }
-  if (named && unusable) throw io_error("ferry: the profile " + path + " (FERRY_PROFILE) " + why);
+  if (variable && unusable) throw io_error("ferry: the profile " + path + " (FERRY_PROFILE) " + why);
   result.origin += path + " " + why;
   return result;
 }
@@ -283,8 +302,8 @@ void profile_holder<Exec>::forget() {
 void require_usable(const machine_profile& profile) {
   for (const auto& field : profile_fields)
     if (!is_usable(field, profile.*field.member))
-      throw invalid_argument("ferry::use_profile: " + std::string(field.name) + " is " +
-                             number_text(profile.*field.member));
+      throw invalid_argument(
+          joined("ferry::use_profile: ", field.name, " is ", number_text(profile.*field.member)));
 }
 
 #define FERRY_PROFILES_OF(EXEC)                         \

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
@@ -162,14 +163,14 @@ call_costs costs_of(const machine_profile& profile, const move_facts& facts) {
 path_choice decide(const call_costs& costs, std::int64_t rows, path_set candidates) {
   // The tenth is what a choice may miss. The others were fitted to the grids of docs/decisions.md: a start
   // counts 2.5 times, because part of it hides behind no row, and the start of path::cooperative four times.
-  constexpr double near_link = 1.1, repaid = 2.5, shared = 4.0, long_batch = 4.0;
+  constexpr double link_slack = 1.1, repaid = 2.5, shared = 4.0, long_batch = 4.0;
   const path_kind first = candidates.first();
   if (candidates.size() <= 1) return {first, choice_reason::only_path};
   const path_cost& direct = costs[path_kind::direct];
   const path_cost& ordered = costs[path_kind::ordered];
   const path_cost& staged = costs[path_kind::staged];
   const path_cost& cooperative = costs[path_kind::cooperative];
-  const double link_ns = near_link * costs.link.row_ns;
+  const double link_ns = link_slack * costs.link.row_ns;
   if (direct.row_ns <= link_ns) return {first, choice_reason::translated};
 
   const bool link_is_busy = ordered.row_ns <= link_ns;
@@ -221,39 +222,24 @@ void fit_reach(const std::vector<double>& gib, const std::vector<double>& extra,
 namespace {
 
 const char* limit_in_words(row_limit limit, path_kind path) {
-  switch (limit) {
-    case row_limit::device_memory:
-      return "the device's memory";
-    case row_limit::link_rows:
-      return "requests over the link, however short the rows are";
-    case row_limit::link_bytes:
-      return "the link's bytes";
-    case row_limit::translation:
-      return path == path_kind::ordered ? "pages that the device looks up, shared by sorted rows"
-                                        : "pages that the device looks up";
-    case row_limit::host:
-      return "the host's threads";
-    default:
-      return "the device and the host's threads together";
-  }
+  if (limit == row_limit::translation && path == path_kind::ordered)
+    return "pages that the device looks up, shared by sorted rows";
+  constexpr const char* words[] = {
+      "the device's memory", "requests over the link, however short the rows are",
+      "the link's bytes",    "pages that the device looks up",
+      "the host's threads",  "the device and the host's threads together"};
+  return words[static_cast<std::size_t>(limit)];
 }
 
 const char* reason_in_words(choice_reason reason) {
-  switch (reason) {
-    case choice_reason::translated:
-      return "in any order a row is within a tenth of the link's time";
-    case choice_reason::short_batch:
-      return "no other path saves 2.5 times what its start adds";
-    case choice_reason::sorted_rows:
-      return "sorted rows save 2.5 times what the sort adds";
-    case choice_reason::host_rows:
-      return "the host's threads save 2.5 times what their start adds";
-    case choice_reason::shared_rows:
-      return "the device and the host's threads are within four times each other's rate, and the rows take four "
-             "times the start";
-    default:
-      return "the only way between these spaces";
-  }
+  constexpr const char* words[] = {
+      "the only way between these spaces",
+      "in any order a row is within a tenth of the link's time",
+      "no other path saves 2.5 times what its start adds",
+      "sorted rows save 2.5 times what the sort adds",
+      "the host's threads save 2.5 times what their start adds",
+      "the device and the host's threads are within four times each other's rate, and the rows take four times the start"};
+  return words[static_cast<std::size_t>(reason)];
 }
 
 std::string comparison_in_words(const call_costs& costs, const move_facts& facts, path_set candidates,

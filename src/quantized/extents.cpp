@@ -12,15 +12,15 @@ namespace ferry::detail {
 
 void refuse_quantized_width(const std::string& label, std::size_t width, const char* quantization,
                             std::size_t block) {
-  throw invalid_argument("ferry: rows of '" + label + "' have " + std::to_string(width) +
-                         " numbers, but rows of quantization::" + quantization + " consist of blocks of " +
-                         std::to_string(block) + "; choose a multiple and leave the last numbers unused");
+  throw invalid_argument(joined(
+      "ferry: rows of '", label, "' have ", width, " numbers, but rows of quantization::", quantization,
+      " consist of blocks of ", block, "; choose a multiple and leave the last numbers unused"));
 }
 
 void require_factor(const std::string& label, float factor) {
   if (!(factor > 0.0f) || !std::isfinite(factor))
-    throw invalid_argument("ferry: the factor of '" + label + "' can't be " + std::to_string(factor) +
-                           ", must be positive and finite");
+    throw invalid_argument(
+        joined("ferry: the factor of '", label, "' can't be ", factor, ", must be positive and finite"));
 }
 
 void require_equal_factors(const untyped_array& source, float source_factor, const untyped_array& target,

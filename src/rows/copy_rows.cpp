@@ -246,7 +246,7 @@ void describe_rows(const row_shape& shape, std::int64_t unit, kernels::row_moves
   moves.target_stride = shape.target_stride / unit;
   moves.run = box.inner();
   moves.row_pieces = moves.run == 0 ? 0 : box.size() / moves.run;
-  moves.pieces = kernels::box_places(box, box.last());
+  moves.pieces = kernels::box_offsets(box, box.last());
 }
 
 template <class Exec>

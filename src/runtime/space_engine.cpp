@@ -33,9 +33,9 @@ template <class Exec>
     if (alive == nullptr) return nullptr;  // Kokkos was finalized: all work has ended
     const Exec instance = holder->get();
     if (execution_backend<Exec>::capturing(instance))
-      throw invalid_argument(
-          "ferry::" + std::string(verb) +
-          ": the verb is still being captured into a graph, so there is nothing to wait for; end the capture and launch the graph first");
+      throw invalid_argument(joined(
+          "ferry::", verb,
+          ": the verb is still being captured into a graph, so there is nothing to wait for; end the capture and launch the graph first"));
     return alive->record(instance);
   };
   if (state.resources.empty() && state.uses.empty()) return;

@@ -4,13 +4,8 @@
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
-#include <ferry/cache/first.hpp>
-#include <ferry/cache/fixed.hpp>
-#include <ferry/cache/frequency.hpp>
-#include <ferry/cache/gather.hpp>
-#include <ferry/cache/scatter.hpp>
-#include <ferry/cache/scatter_add.hpp>
-#include <ferry/cache/step.hpp>
+#include <ferry/cache/cache_policy.hpp>
+#include <ferry/cache/verbs.hpp>
 
 /// Cached tables next to tables without a cache: the same verbs on both must give the same bits.
 namespace ferry_test {

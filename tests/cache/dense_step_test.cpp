@@ -2,9 +2,7 @@
 #include "cache/cache_kit.hpp"
 
 #include <ferry/cache.hpp>
-#include <ferry/cache/catch_up.hpp>
-#include <ferry/cache/copy.hpp>
-#include <ferry/cache/init.hpp>
+#include <ferry/cache/verbs.hpp>
 #include <ferry/int8.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/step.hpp>

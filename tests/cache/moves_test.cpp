@@ -3,7 +3,7 @@
 #include "support/test.hpp"
 
 #include <ferry/cache.hpp>
-#include <ferry/cache/catch_up.hpp>
+#include <ferry/cache/verbs.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/step.hpp>
 

@@ -2,8 +2,7 @@
 #include "cache/cache_kit.hpp"
 #include "support/test.hpp"
 
-#include <ferry/cache/copy.hpp>
-#include <ferry/cache/init.hpp>
+#include <ferry/cache/verbs.hpp>
 #include <ferry/io/file_table.hpp>
 #include <ferry/io/save_npy.hpp>
 
@@ -56,7 +55,7 @@ void gathers_of(std::size_t rows, std::size_t width, std::size_t cached, int ref
   if (staged) by_host_threads(hot);
   random_gathers<Out>(random, hot, twin, rows, width, 24);
   if (cached != 0) CHECK(hot.statistics().hits > 0);
-  // Rows that are copied to the table are read again, through the ring.
+  // Rows that are copied to the table are read again, through slots.
   auto next = make<ferry::pageable_space>("next", rows, width, values<T>(random, rows * width));
   ferry::copy(exec, next, hot).wait();
   ferry::copy(exec, next, twin).wait();

@@ -4,8 +4,7 @@
 
 #include <ferry/bags.hpp>
 #include <ferry/cache.hpp>
-#include <ferry/cache/gather_bags.hpp>
-#include <ferry/cache/step_bags.hpp>
+#include <ferry/cache/verbs.hpp>
 #include <ferry/optim/rules/adagrad.hpp>
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 #include "support/test.hpp"
 
 #include <ferry/cache.hpp>
+#include <ferry/optim/records.hpp>
+#include <ferry/quantized.hpp>
 
 #include <list>
 #include <map>
@@ -259,6 +261,106 @@ TEST_CASE("verbs on a cache of the rows used last have the bits of the table", "
     CHECK(same_bits(take(table), take(twin)));
   }
   CHECK(same_bits(take(table), take(twin)));
+}
+
+namespace {
+
+/// Bytes of a row of a view in the memory of a device.
+template <class View>
+std::vector<std::byte> bytes_of_rows(const View& view) {
+  using element = std::remove_const_t<typename View::value_type>;
+  ferry::tensor<element, ferry::pageable_space> copy("copy", view.rows(), view.width());
+  ferry::copy(exec_space(), view, copy).wait();
+  const auto* const first = reinterpret_cast<const std::byte*>(copy.data());
+  return {first, first + copy.size() * sizeof(element)};
+}
+
+/// All slots that resolve has named hold the bytes of their rows.
+void check_bytes(const std::vector<std::byte>& store, const std::vector<std::byte>& hot,
+                 const std::vector<std::int32_t>& rows, const std::vector<std::int32_t>& slots,
+                 std::size_t row_bytes) {
+  for (std::size_t p = 0; p < rows.size(); ++p) {
+    const auto row =
+        store.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rows[p]) * row_bytes);
+    const auto slot =
+        hot.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(slots[p]) * row_bytes);
+    REQUIRE(std::equal(row, row + static_cast<std::ptrdiff_t>(row_bytes), slot));
+  }
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("resolve finds codes and their scales", "[cache][lru]", ferry::quantization::mxfp8,
+                   ferry::quantization::mxfp4, ferry::quantization::rowwise_int8,
+                   ferry::quantization::per_row<ferry::quantization::e4m3>) {
+  auto random = generator(39);
+  const exec_space exec;
+  const std::size_t rows = 200, columns = 64, n = 40;
+  ferry::quantized_tensor<TestType, ferry::mapped_space> table("codes", rows, columns);
+  const auto numbers =
+      make<ferry::device_space>("numbers", rows, columns, values<float>(random, rows * columns));
+  ferry::quantize(exec, numbers, table).wait();
+  ferry::cached_table hot(table, ferry::cache::lru{.slots = 60, .groups = 2});
+  for (int batch = 0; batch < 6; ++batch) {
+    const auto list = indices<std::int32_t>(random, n, rows);
+    auto slots = make<ferry::device_space>("slots", std::vector<std::int32_t>(n, 77));
+    ferry::resolve(exec, hot, list, slots).wait();
+    auto mine = make<ferry::device_space>("mine", n, columns, std::vector<float>(n * columns, -1.0f));
+    auto twin = make<ferry::device_space>("twin", n, columns, std::vector<float>(n * columns, -2.0f));
+    if constexpr (TestType::in_records) {
+      check_bytes(bytes_of_rows(table.records()), bytes_of_rows(hot.device_rows()), list, take(slots),
+                  table.row_bytes());
+    } else {
+      check_bytes(bytes_of_rows(table.codes()), bytes_of_rows(hot.device_rows()), list, take(slots),
+                  table.codes().width() * sizeof(*table.codes().data()));
+      check_bytes(bytes_of_rows(table.scales()), bytes_of_rows(hot.device_scales()), list, take(slots),
+                  table.blocks() * sizeof(*table.scales().data()));
+    }
+    ferry::gather(exec, hot, list, mine).wait();
+    ferry::gather(exec, table, list, twin).wait();
+    CHECK(same_bits(take(mine), take(twin)));
+  }
+}
+
+TEST_CASE("resolve finds records, weights first", "[cache][lru]") {
+  auto random = generator(41);
+  const exec_space exec;
+  const std::size_t rows = 90, n = 30;
+  const ferry::optim::adam rule{.lr = 0.02};
+  auto records = ferry::optim::make_records<float, ferry::mapped_space>(rule, "records", rows, width);
+  const auto start = make<ferry::device_space>("start", rows, width, values<float>(random, rows * width));
+  ferry::copy(exec, start, records.table()).wait();
+  ferry::cached_table hot(records, ferry::cache::lru{.slots = 35});
+  for (int batch = 0; batch < 5; ++batch) {
+    const auto list = indices<std::int32_t>(random, n, rows);
+    const auto grads = make<ferry::device_space>("grads", n, width, values<float>(random, n * width));
+    ferry::step(exec, rule, hot, list, grads).wait();
+    const auto new_list = indices<std::int32_t>(random, n, rows);
+    auto slots = make<ferry::device_space>("slots", std::vector<std::int32_t>(n, 77));
+    ferry::resolve(exec, hot, new_list, slots).wait();
+    const auto in_slots = bytes_of_rows(hot.device_rows());
+    hot.flush(exec).wait();
+    CHECK(hot.device_rows().width() * sizeof(float) == records.row_bytes());
+    check_bytes(bytes_of_rows(records.bytes()), in_slots, new_list, take(slots), records.row_bytes());
+  }
+}
+
+TEST_CASE("layers are groups of one table", "[cache][lru]") {
+  auto random = generator(43);
+  const exec_space exec;
+  const std::int64_t layers = 60, tokens = 50, slots = 12;
+  cached_rows_case<ferry::mapped_space> set(random, layers, slots, tokens);
+  for (int batch = 0; batch < 4; ++batch) {
+    const auto list =
+        draw_rows<std::int64_t>(random, layers, tokens, static_cast<std::size_t>(layers * 10), true);
+    const auto expected = set.model.resolve(list, false);
+    const auto rows_array = make<ferry::device_space>("rows", static_cast<std::size_t>(layers), 10, list);
+    auto slots_array = make<ferry::device_space>("slots", static_cast<std::size_t>(layers), 10,
+                                                 std::vector<std::int64_t>(list.size(), 77));
+    ferry::resolve(exec, set.hot, rows_array, slots_array).wait();
+    CHECK(take(slots_array) == expected.slots);
+  }
+  set.check_slots();
 }
 
 TEST_CASE("resolve refuses what does not fit", "[cache][lru]") {

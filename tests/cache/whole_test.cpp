@@ -5,9 +5,7 @@
 
 #include <ferry/bags.hpp>
 #include <ferry/cache.hpp>
-#include <ferry/cache/catch_up.hpp>
-#include <ferry/cache/copy.hpp>
-#include <ferry/cache/init.hpp>
+#include <ferry/cache/verbs.hpp>
 
 namespace ferry_test::whole_test {
 

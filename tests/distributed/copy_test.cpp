@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
-#include <ferry/distributed/sharded/detail/row_series.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -186,31 +184,6 @@ void copy_sizes(std::uint64_t salt) {
 }
 
 }  // namespace
-
-TEST_CASE("the rows that two series have in common", "[distributed]") {
-  using ferry::detail::row_series;
-  auto random = generator(11);
-  for (int turn = 0; turn < 4000; ++turn) {
-    const auto draw = [&](std::int64_t most) {
-      return static_cast<std::int64_t>(random() % std::uint64_t(most));
-    };
-    const row_series a{draw(20), 1 + draw(9), draw(12)}, b{draw(20), 1 + draw(9), draw(12)};
-    std::vector<std::int64_t> right;
-    for (std::int64_t i = 0; i < a.count; ++i)
-      for (std::int64_t j = 0; j < b.count; ++j)
-        if (a.first + i * a.stride == b.first + j * b.stride) right.push_back(a.first + i * a.stride);
-    const row_series common = ferry::detail::common_rows(a, b);
-    REQUIRE(common.count == static_cast<std::int64_t>(right.size()));
-    for (std::size_t i = 0; i < right.size(); ++i) {
-      const auto place = static_cast<std::int64_t>(i);
-      REQUIRE(common.first + place * common.stride == right[i]);
-      for (const auto& whole : {a, b}) {
-        const row_series places = whole.places_of(common);
-        REQUIRE(whole.first + (places.first + place * places.stride) * whole.stride == right[i]);
-      }
-    }
-  }
-}
 
 TEST_CASE("copies of shardings in series", "[distributed]") {
   const watchdog guard("copies in series");

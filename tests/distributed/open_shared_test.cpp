@@ -4,7 +4,6 @@
 #include "support/said.hpp"
 #include "support/watchdog.hpp"
 
-#include <ferry/distributed/shared/open_shared.hpp>
 #include <ferry/distributed/shared/share.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -2,7 +2,7 @@
 #include "fuzz.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/io/detail/npy_header.hpp>
+#include <ferry/io/detail/read_array.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <ferry/memory/memory_report.hpp>
+#include <ferry/memory/statistics.hpp>
 
 namespace ferry_test::memory_report_test {
 

@@ -33,7 +33,7 @@ TEST_CASE("tuning numbers follow the size of a device", "[without]") {
   using ferry::cuda::device_size;
   using ferry::cuda::tuning_for;
   constexpr std::int64_t mib = std::int64_t{1} << 20;
-  const auto claims = [](device_size size) { return tuning_for(8, size).most_claims; };
+  const auto claims = [](device_size size) { return tuning_for(8, size).most_for_winners; };
   // An H200, an H100, an A100 and a T4 by their data sheets.
   CHECK(claims({132, 60 * mib}) == 2 * mib);
   CHECK(claims({132, 50 * mib}) == 2 * mib);
@@ -44,11 +44,11 @@ TEST_CASE("tuning numbers follow the size of a device", "[without]") {
   for (const std::int64_t cache : {std::int64_t{1000}, 3 * mib, 24 * mib, 100 * mib})
     CHECK(claims({1, cache}) * (16 + 4 + 4) <= cache);
   // A driver that does not tell leaves what was measured.
-  CHECK(claims({0, 0}) == ferry::cuda::hopper.most_claims);
+  CHECK(claims({0, 0}) == ferry::cuda::hopper.most_for_winners);
   CHECK(tuning_for(9, {0, 0}).teams_that_search == ferry::cuda::hopper.teams_that_search);
   // Some batches are sorted by a grid, and some find winners in a table, on the pretended small device, too.
-  CHECK(tuning_for(9, ferry::cuda::small_device).most_claims >
-        tuning_for(9, ferry::cuda::small_device).fewest_claims);
+  CHECK(tuning_for(9, ferry::cuda::small_device).most_for_winners >
+        tuning_for(9, ferry::cuda::small_device).least_for_winners);
 }
 
 }  // namespace ferry_test::without_test

@@ -48,7 +48,7 @@ void check_sorted(std::size_t count, int key_bits, const std::function<std::uint
   auto counts = poisoned("counts", 2);
   auto long_found = make<ferry::device_space>("long", 1, 1, std::vector<std::int64_t>{0});
   auto arrived = make<ferry::device_space>("arrived", 1, 1, std::vector<unsigned int>{0});
-  const ferry::kernels::place_segments segments{{unsorted.data(), n, rows, position_bits},
+  const ferry::kernels::write_segments segments{{unsorted.data(), n, rows, position_bits},
                                                 sorted_rows.data(),
                                                 order.data(),
                                                 unique_rows.data(),

@@ -32,10 +32,10 @@ void check_found(const std::vector<std::uint64_t>& rows, bool has_long) {
   std::uint64_t sum = 0;
   for (std::size_t k = 0; k < n; ++k) begun[k] = sum += places(static_cast<std::int64_t>(k));
   std::vector<std::int64_t> order(n), unique(n), segments(n + 1), runs(n + 1), inverse(n);
-  const kernels::place_segments place{places,          begun.data(), order.data(),   unique.data(),
+  const kernels::write_segments place{places,          begun.data(), order.data(),   unique.data(),
                                       segments.data(), runs.data(),  inverse.data(), counts.data(),
                                       &counts[1],      &counts[2]};
-  for (const std::int64_t k : threads) place.place(k, begun[static_cast<std::size_t>(k)]);
+  for (const std::int64_t k : threads) place.write(k, begun[static_cast<std::size_t>(k)]);
   CHECK(counts[2] == (has_long ? 1 : 0));
 }
 

@@ -4,7 +4,6 @@
 #include "../support/process_space.hpp"
 #include "check.hpp"
 
-#include <ferry/distributed/shared/open_shared.hpp>
 #include <ferry/distributed/shared/share.hpp>
 
 #include <Kokkos_Core.hpp>

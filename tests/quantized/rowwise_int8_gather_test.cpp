@@ -41,7 +41,7 @@ TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables, between every two spaces", "[
   for (const std::size_t width : {1u, 3u, 16u, 33u, 128u})
     for (const std::size_t n : {0u, 1u, 33u, 257u})
       gather_int8_everywhere<float, space, out_space, by_plan>(random, 211, width, n);
-  gather_int8_everywhere<float, space, out_space, by_plan>(random, 500, 128, 30000);  // slots of the ring
+  gather_int8_everywhere<float, space, out_space, by_plan>(random, 500, 128, 30000);  // several slots
 }
 
 using int8_float_points =

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/matrix.hpp"
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
@@ -111,16 +112,15 @@ void check_rows(auto& random, const exec_space& exec) {
   }
 }
 
-TEMPLATE_TEST_CASE("rows of any width at any address", "[gather][scatter][width]", float, double,
-                   ferry::half_t, ferry::bhalf_t, std::int8_t, std::int32_t) {
+// Units are chosen by the size of an element and the memory of the table: every space with elements of two sizes.
+using elements_and_spaces = zipped<
+    decltype(axis<float, ferry::half_t, std::int8_t, double, float, ferry::bhalf_t, std::int32_t, float>),
+    decltype(axis<ferry::device_space, ferry::mapped_space, ferry::pinned_space>), 0>;
+TEMPLATE_LIST_TEST_CASE("rows of any width at any address", "[gather][scatter][width]", elements_and_spaces) {
   auto random = generator(271);
   const exec_space exec;
   const int rounds = ferry::detail::is_host_exec<exec_space> ? 3 : 40;
-  for (int round = 0; round < rounds; ++round) {
-    check_rows<TestType, ferry::device_space>(random, exec);
-    check_rows<TestType, ferry::mapped_space>(random, exec);
-    check_rows<TestType, ferry::pinned_space>(random, exec);
-  }
+  for (int round = 0; round < rounds; ++round) check_rows<at<0, TestType>, at<1, TestType>>(random, exec);
 }
 
 // Arrays of short rows in LayoutLeft, as a Kokkos program has them on a device: gather, scatter and scatter_add

@@ -124,8 +124,7 @@ TEMPLATE_LIST_TEST_CASE("copy converts arrays of every size and alignment", "[co
     }
 }
 
-TEST_CASE("copy converts through the ring in several slots, whatever the alignment",
-          "[copy][convert][once]") {
+TEST_CASE("copy converts through several slots, whatever the alignment", "[copy][convert][once]") {
   auto random = generator(73);
   convert_copies<float, ferry::bhalf_t, ferry::pageable_space, ferry::device_space>(random, 9001, 131);
   convert_copies<ferry::half_t, double, ferry::device_space, ferry::pageable_space>(random, 5003, 129);

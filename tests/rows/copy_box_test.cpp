@@ -92,12 +92,12 @@ TEST_CASE("arrays of one layout are one run, whatever the layout is", "[copy][bo
 
 TEST_CASE("a device's kernels copy boxes", "[copy][box]") {
   auto random = generator(122);
-  using ferry::kernels::box_places;
+  using ferry::kernels::box_offsets;
   for (int tiles = 0; tiles < 40;) {
     auto copy = random_problem(random, 1 + random() % 5, 3000);
     const copy_box box = copy.box.ordered(side::target);
     const ferry::kernels::copy_strided<float, float> copy_element{copy.sink(), copy.source(),
-                                                                  box_places(box)};
+                                                                  box_offsets(box)};
     for (std::int64_t i = 0; i < box.size(); ++i) copy_element(i);
     CHECK(copy.sink_memory == copy.expected);
     const std::size_t a = ferry::detail::transposed_dimension(box), b = box.last();
@@ -119,7 +119,7 @@ TEST_CASE("a device's kernels copy boxes", "[copy][box]") {
                            box.source[b],
                            ferry::detail::fast_divisor(tiles_a),
                            ferry::detail::fast_divisor(tiles_b),
-                           box_places(box, a, b),
+                           box_offsets(box, a, b),
                            false,
                            false};
     const std::int64_t planes = box.size() / box.extents[a] / box.extents[b];
@@ -163,7 +163,7 @@ TEST_CASE("tiles of aligned matrices travel in packets", "[copy][box]") {
                              box.source[b],
                              ferry::detail::fast_divisor(tiles_a),
                              ferry::detail::fast_divisor(tiles_b),
-                             ferry::kernels::box_places(box, a, b),
+                             ferry::kernels::box_offsets(box, a, b),
                              true,
                              true};
       for (std::int64_t i = 0; i < tiles_a * tiles_b * kernel::warp; ++i) transpose(i);

@@ -60,7 +60,7 @@ void copy_all_layouts(std::size_t salt, std::int64_t elements) {
     for (std::size_t i = 0; i < count; ++i) {
       const auto source = arrange(random, extents, arrangements[i]);
       const auto sink = arrange(random, extents, arrangements[(i + rank) % count]);
-      for_each_path<FromSpace, ToSpace, work::copies>(
+      for_covering_paths<FromSpace, ToSpace, work::copies>(
           [&](auto path) { copy_layouts<FromSpace, ToSpace, From, To>(random, source, sink, path); });
     }
   }

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
+#include "support/matrix.hpp"
+#include "support/oracle.hpp"
+#include "support/test.hpp"
 
 #include <ferry/quantized.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <array>
-#include <numeric>
-#include <optional>
-
 namespace ferry_test::copy_rows_test {
 namespace {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 /// target[target_rows[p]] = source[source_rows[p]], one position after the other; a negative row is left out.
 template <class To, class From>
@@ -27,9 +15,13 @@ std::vector<To> moved(std::vector<To> target, const std::vector<From>& source, s
                       const std::vector<std::int64_t>& target_rows) {
   for (std::size_t p = 0; p < source_rows.size(); ++p) {
     if (source_rows[p] < 0 || target_rows[p] < 0) continue;
-    for (std::size_t c = 0; c < width; ++c)
-      target[static_cast<std::size_t>(target_rows[p]) * width + c] =
-          static_cast<To>(source[static_cast<std::size_t>(source_rows[p]) * width + c]);
+    for (std::size_t c = 0; c < width; ++c) {
+      const From& element = source[static_cast<std::size_t>(source_rows[p]) * width + c];
+      if constexpr (std::is_same_v<To, From>)
+        target[static_cast<std::size_t>(target_rows[p]) * width + c] = element;
+      else
+        target[static_cast<std::size_t>(target_rows[p]) * width + c] = ferry::convert<To>(element);
+    }
   }
   return target;
 }
@@ -46,33 +38,26 @@ void move_by(Path path, std::size_t count, std::size_t width) {
   const auto reads = indices<std::int64_t>(random, count, rows);
   const auto writes = indices<std::int64_t>(random, count, other_rows);
   ferry::copy_rows(exec_space(), source, reads, target, writes, path).wait();
-  CHECK(take(target) == moved<To>(poison, content, width, reads, writes));
+  CHECK(same_bits(take(target), moved<To>(poison, content, width, reads, writes)));
 }
-
-using spaces =
-    std::tuple<ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space>;
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("copy_rows moves rows between every two spaces", "[copy_rows]", spaces) {
-  const auto between = [](auto space) {
-    using from = TestType;
-    using to = decltype(space);
-    for (const std::size_t count : {0u, 1u, 37u, 640u})
-      move_by<float, float, from, to>(ferry::path::automatic{}, count, 33);
-    move_by<std::byte, std::byte, from, to>(ferry::path::automatic{}, 300, 7);
-    move_by<float, double, from, to>(ferry::path::automatic{}, 300, 5);
-    move_by<double, double, from, to>(ferry::path::automatic{}, 40, 4096);
-    if constexpr (staged_compiles<from, to>) move_by<float, float, from, to>(ferry::path::staged{}, 300, 129);
-    constexpr bool by_engines =
-        !std::is_same_v<from, ferry::mapped_space> && !std::is_same_v<from, ferry::pageable_space> &&
-        !std::is_same_v<to, ferry::mapped_space> && !std::is_same_v<to, ferry::pageable_space>;
-    if constexpr (by_engines) move_by<float, float, from, to>(ferry::path::copy_engine{}, 300, 129);
-  };
-  between(ferry::device_space{});
-  between(ferry::pinned_space{});
-  between(ferry::mapped_space{});
-  between(ferry::pageable_space{});
+// Every pair with rows of one more kind in turn: a row is bytes, or converted, wherever its table is.
+using space_pairs = product<decltype(spaces), decltype(spaces)>;
+TEMPLATE_LIST_TEST_CASE("copy_rows moves rows between every two spaces", "[copy_rows]", space_pairs) {
+  using from = at<0, TestType>;
+  using to = at<1, TestType>;
+  for (const std::size_t count : {0u, 1u, 37u, 640u})
+    move_by<float, float, from, to>(ferry::path::automatic{}, count, 33);
+  constexpr int turn = (4 + place_of<from> - place_of<to>) % 4;
+  if constexpr (turn == 0) move_by<std::byte, std::byte, from, to>(ferry::path::automatic{}, 300, 7);
+  if constexpr (turn == 1) move_by<float, double, from, to>(ferry::path::automatic{}, 300, 5);
+  if constexpr (turn == 2) move_by<double, double, from, to>(ferry::path::automatic{}, 40, 4096);
+  if constexpr (turn == 3) move_by<double, ferry::half_t, from, to>(ferry::path::automatic{}, 300, 6);
+  if constexpr (staged_compiles<from, to>) move_by<float, float, from, to>(ferry::path::staged{}, 300, 129);
+  constexpr bool by_engines = place_of<from> < 2 && place_of<to> < 2;
+  if constexpr (by_engines) move_by<float, float, from, to>(ferry::path::copy_engine{}, 300, 129);
 }
 
 TEMPLATE_TEST_CASE("copy_rows takes rows of every integer type, plans and ranges", "[copy_rows]",
@@ -98,14 +83,16 @@ TEMPLATE_TEST_CASE("copy_rows takes rows of every integer type, plans and ranges
   const auto read_list = as_index(reads), written_list = as_index(writes);
   const auto read_plan = ferry::make_plan(exec, read_list, rows),
              written_plan = ferry::make_plan(exec, written_list, rows);
-  const ferry::row_range neighbours{3, static_cast<std::int64_t>(count)};
   run(read_list, written_list, reads, writes);
   run(read_plan, written_plan, reads, writes);
-  run(read_plan, written_list, reads, writes);
-  run(read_list, written_plan, reads, writes);
-  run(neighbours, written_list, range, writes);
-  run(read_list, neighbours, reads, range);
-  run(neighbours, neighbours, range, range);
+  if constexpr (sizeof(TestType) == 4 && std::is_signed_v<TestType>) {
+    const ferry::row_range neighbours{3, static_cast<std::int64_t>(count)};
+    run(read_plan, written_list, reads, writes);
+    run(read_list, written_plan, reads, writes);
+    run(neighbours, written_list, range, writes);
+    run(read_list, neighbours, reads, range);
+    run(neighbours, neighbours, range, range);
+  }
 }
 
 TEST_CASE("copy_rows keeps one of several positions that write a row", "[copy_rows]") {

@@ -182,7 +182,7 @@ TEST_CASE("a long copy reports how far it is, and that the host's part is done",
   // Without host threads: once.
   ferry::tensor<float, device> twin("twin", content.size());
   CHECK(check([&] { ferry::copy(exec, device_array, twin).wait(); }, "there", "twin") == 1);
-  // The ring, for rows that transfers do not take.
+  // Kernels, for rows that transfers do not take.
   ferry::tensor<float, device> narrow("narrow", 60000, 10);
   auto half = ferry::make_ref(narrow);
   half.extents = {60000, 5};

@@ -38,7 +38,7 @@ TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy][once]", copy_po
   copy_everywhere<float, float, from, to>(0, 5);
   copy_everywhere<float, float, from, to>(1, 1);
   copy_everywhere<float, float, from, to>(37, 129);
-  copy_everywhere<float, float, from, to>(3001, 1024);  // three slots of the ring
+  copy_everywhere<float, float, from, to>(3001, 1024);  // three slots
   // Every space on either side of a conversion.
   if constexpr ((place_of<from> + 1) % 4 == place_of<to>)
     copy_everywhere<float, ferry::half_t, from, to>(37, 129);
@@ -46,7 +46,7 @@ TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy][once]", copy_po
     copy_everywhere<double, std::int32_t, from, to>(2000, 700);
 }
 
-// All pairs of types are converted in copy_convert_test.cpp; here every type is on both sides of the ring.
+// All pairs of types are converted in copy_convert_test.cpp; here every type is on both sides of the slots.
 using copy_type_points = zipped<decltype(elements), decltype(elements), 0, 1>;
 TEMPLATE_LIST_TEST_CASE("copy converts between all number types", "[copy]", copy_type_points) {
   using from = at<0, TestType>;

@@ -41,9 +41,10 @@ TEMPLATE_LIST_TEST_CASE("gather of every element type", "[gather]", points_2) {
     gather_everywhere<element, space, ferry::device_space>(97, width, 130);
 }
 
-// Rows larger than a host block and than a slot of the ring, batches of several slots.
+// Rows larger than a host block and than a slot, batches of several slots.
 using points_3 = product<decltype(spaces), decltype(axis<ferry::device_space, ferry::pageable_space>)>;
-TEMPLATE_LIST_TEST_CASE("gather of long rows and of batches that fill the ring", "[gather][once]", points_3) {
+TEMPLATE_LIST_TEST_CASE("gather of long rows and of batches that fill the slots", "[gather][once]",
+                        points_3) {
   using table_space = at<0, TestType>;
   using out_space = at<1, TestType>;
   gather_everywhere<float, table_space, out_space>(3, 16384 + 5, 4);

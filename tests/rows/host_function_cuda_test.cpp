@@ -80,7 +80,7 @@ struct operands {
 };
 
 TEST_CASE("a host function that computes, before a cooperative gather of its stream",
-          "[ring][host_function]") {
+          "[slots][host_function]") {
   const watchdog dog("a host function before a cooperative gather");
   operands<ferry::pinned_space> problem(91);
   const side_stream queue;
@@ -97,7 +97,7 @@ TEST_CASE("a host function that computes, before a cooperative gather of its str
   }
 }
 
-TEST_CASE("a host function that computes, before a staged gather of its stream", "[ring][host_function]") {
+TEST_CASE("a host function that computes, before a staged gather of its stream", "[slots][host_function]") {
   const watchdog dog("a host function before a staged gather");
   operands<ferry::pageable_space> problem(92);
   const side_stream queue;
@@ -111,7 +111,7 @@ TEST_CASE("a host function that computes, before a staged gather of its stream",
   }
 }
 
-TEST_CASE("a staged gather into what another stream reads after a host function", "[ring][host_function]") {
+TEST_CASE("a staged gather into what another stream reads after a host function", "[slots][host_function]") {
   const watchdog dog("a staged gather after another stream's host function");
   operands<ferry::pageable_space> problem(93);
   const side_stream a, b;
@@ -130,7 +130,7 @@ TEST_CASE("a staged gather into what another stream reads after a host function"
   }
 }
 
-TEST_CASE("a cooperative scatter after a host function that computes", "[ring][host_function]") {
+TEST_CASE("a cooperative scatter after a host function that computes", "[slots][host_function]") {
   const watchdog dog("a cooperative scatter after a host function");
   operands<ferry::pinned_space> problem(94);
   const side_stream queue;
@@ -151,7 +151,7 @@ TEST_CASE("a cooperative scatter after a host function that computes", "[ring][h
   CHECK(same_bits(take(problem.table), expected));
 }
 
-TEST_CASE("other threads compute while a verb waits for its stream", "[ring][host_function]") {
+TEST_CASE("other threads compute while a verb waits for its stream", "[slots][host_function]") {
   const watchdog dog("host kernels next to a gather that waits");
   operands<ferry::pageable_space> problem(95);
   const side_stream queue;
@@ -167,9 +167,9 @@ TEST_CASE("other threads compute while a verb waits for its stream", "[ring][hos
   CHECK(same_bits(take(problem.batch), problem.expected));
 }
 
-// The driver may wait for the kernel of a ring, or of another stream, before it frees.
+// The driver may wait for the kernel of another stream, before it frees.
 TEMPLATE_TEST_CASE("memory is allocated and freed while verbs have their kernels wait for workers",
-                   "[ring][host_function]", ferry::path::staged, ferry::path::cooperative) {
+                   "[slots][host_function]", ferry::path::staged, ferry::path::cooperative) {
   const watchdog dog("memory next to verbs", std::chrono::seconds(120));
   operands<ferry::pinned_space> problem(96);
   const side_stream queue;

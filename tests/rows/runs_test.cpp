@@ -3,8 +3,7 @@
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
-/// Indices that name neighbouring rows, in runs around the length that DMA takes past the ring, mixed with rows at
-/// random.
+/// Indices that name neighbouring rows, in runs, mixed with rows at random.
 namespace ferry_test::runs_test {
 
 constexpr std::size_t run_bytes = std::size_t{1} << 16;
@@ -32,7 +31,7 @@ TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather][once]", tables)
   using space = at<0, TestType>;
   auto random = generator(11);
   const exec_space exec;
-  // 128, 4, 2 and 1 row make a run; the last one is larger than a slot of the ring.
+  // 128, 4, 2 and 1 row make a run; the last one is larger than a slot.
   for (const std::size_t width : {128u, 4096u, 8192u, 16384u, 300000u}) {
     const std::size_t usual = std::max<std::size_t>(1, run_bytes / (4 * width));
     const std::size_t rows = width > 100000 ? 7 : 20 * usual + 60;

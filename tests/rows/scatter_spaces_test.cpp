@@ -38,7 +38,7 @@ TEMPLATE_LIST_TEST_CASE("scatter and scatter_add between every two spaces", "[sc
 
 using scatter_long_points =
     product<decltype(spaces), decltype(axis<ferry::device_space, ferry::pageable_space>)>;
-TEMPLATE_LIST_TEST_CASE("scatter of long rows and of batches that fill the ring", "[scatter][once]",
+TEMPLATE_LIST_TEST_CASE("scatter of long rows and of batches that fill the slots", "[scatter][once]",
                         scatter_long_points) {
   using table_space = at<0, TestType>;
   using values_space = at<1, TestType>;

@@ -144,8 +144,10 @@ TEMPLATE_TEST_CASE("sums that are exact in any order have the same bits", "[any_
   for (const std::size_t width : {1u, 3u, 4u, 8u, 17u, 64u})
     for (const std::size_t n : {1u, 2u, 33u, 160u}) {
       const auto problem = random_batch(n, 37, width, 40);
-      check_sums<TestType, ferry::device_space>(problem);
-      check_sums<TestType, ferry::pinned_space>(problem);
+      if constexpr (sizeof(TestType) <= 2)
+        check_sums<TestType, ferry::pinned_space>(problem);
+      else
+        check_sums<TestType, ferry::device_space>(problem);
     }
 }
 

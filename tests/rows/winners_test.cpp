@@ -40,8 +40,9 @@ void check_winners(const std::vector<std::int64_t>& ids, std::int64_t rows) {
     ferry::detail::launch(exec, "ferry_test::winners", static_cast<std::int64_t>(count), kernel);
   };
   run(size, ferry::kernels::clear_slots{slots.data()});
-  run(n, ferry::kernels::claim_slots<ferry::execution_backend<exec_space>, std::int64_t, ferry::bounds::skip,
-                                     Last>{{indices.data(), rows, {}}, table, slot_of.data()});
+  run(n, ferry::kernels::compete_for_slots<ferry::execution_backend<exec_space>, std::int64_t,
+                                           ferry::bounds::skip, Last>{
+             {indices.data(), rows, {}}, table, slot_of.data()});
   run(n, read_winners{table, slot_of.data(), winner.data(), row.data()});
   exec.fence("ferry_test::winners");
 

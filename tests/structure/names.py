@@ -20,7 +20,7 @@ held seen wanted done used then that these those this_ another anew again also b
 """.split())
 
 # Members that programs of users name.
-PUBLIC = {"include/ferry/runtime/transfer_statistics.hpp": {"from", "to"}, "include/ferry/memory/memory_report.hpp": {"all"},
+PUBLIC = {"include/ferry/runtime/transfer_statistics.hpp": {"from", "to"}, "include/ferry/memory/statistics.hpp": {"all"},
           "include/ferry/rows/copy_progress.hpp": {"from", "to"}}
 
 # Comments and literals, whichever begins first.

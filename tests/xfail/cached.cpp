@@ -3,7 +3,7 @@
 #include "arrays.hpp"
 
 #include <ferry/cache.hpp>
-#include <ferry/cache/copy.hpp>
+#include <ferry/cache/verbs.hpp>
 #include <ferry/io.hpp>
 #include <ferry/loader.hpp>
 #include <ferry/quantized.hpp>

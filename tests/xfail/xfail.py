@@ -20,6 +20,7 @@ with the lines behind `// legal: ` in place of the statement that follows them.
 The programs of all files compile in one compilation, each in a namespace of its own: as they are, or with --fixed in their legal
 forms, which must compile. --place says where the compiler names the program: gcc before an error's text, nvcc and clang after
 it. A program that is not refused as it says among the others, or that specialises ferry's templates, is compiled alone.
+--without-precompiled leaves out the precompiled header of the probe.
 """
 
 import argparse
@@ -99,7 +100,7 @@ class Compiler:
         return any("nvcc" in Path(word).name for word in self.command)
 
     def without_included_header(self):
-        """The command for sources that use nothing of the library: without the precompiled header."""
+        """The command without the precompiled header."""
         bare = copy.copy(self)
         bare.command = [word for number, word in enumerate(self.command)
                         if word != "-include" and self.command[number - 1] != "-include"]
@@ -311,11 +312,14 @@ def main():
     parser.add_argument("--probe", required=True)
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--fixed", action="store_true")
+    parser.add_argument("--without-precompiled", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--place", choices=("before", "after"), default="before")
     parser.add_argument("files", nargs="*")
     arguments = parser.parse_args()
     compiler = Compiler(arguments.compile_commands, arguments.probe)
+    if arguments.without_precompiled:
+        compiler = compiler.without_included_header()
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         if arguments.self_test:

@@ -76,7 +76,7 @@ struct bench {
         card->pageable_by_host_tables ? "kernels reach ordinary memory through the host's page tables (ATS)"
         : card->pageable_access
             ? "kernels reach ordinary memory (HMM)"
-            : "kernels do not reach ordinary memory; pageable tables go through the staging ring");
+            : "kernels do not reach ordinary memory; pageable tables go through page-locked slots");
   }
 
   void huge_pages() {

@@ -14,9 +14,9 @@ namespace ferry::cuda {
 
 /// The abilities that FERRY_WITHOUT names.
 struct withheld_abilities {
-  bool managed = ferry::detail::without("managed"), pageable = ferry::detail::without("pageable");
-  bool registered = ferry::detail::without("registered");
-  bool large_device = ferry::detail::without("large_device");
+  bool managed = detail::without("managed"), pageable = detail::without("pageable");
+  bool registered = detail::without("registered");
+  bool large_device = detail::without("large_device");
 };
 inline const withheld_abilities& withheld() {
   static const withheld_abilities abilities;

@@ -23,7 +23,7 @@ struct copy_streams {
     int device = -1;
     cudaStream_t native = nullptr;
   };
-  ferry::detail::free_list<stream> idle;
+  detail::free_list<stream> idle;
 
   ~copy_streams() {
     for (const stream& last : idle.close()) {
@@ -39,7 +39,7 @@ struct copy_streams {
 class copy_stream {
  public:
   /// `device` is the current device.
-  explicit copy_stream(int device) : pool_(ferry::detail::until_finalize<copy_streams>()) {
+  explicit copy_stream(int device) : pool_(detail::until_finalize<copy_streams>()) {
     stream_ = pool_->idle.take([device](const std::vector<copy_streams::stream>& idle) {
       std::size_t index = 0;
       while (index < idle.size() && idle[index].device != device) ++index;

@@ -37,7 +37,7 @@ inline cudaError_t advise_reader(void* data, std::size_t bytes, int device) {
 class device_use {
  public:
   static device_use& get() {
-    static device_use& use = ferry::detail::process_wide<device_use>();
+    static device_use& use = detail::process_wide<device_use>();
     return use;
   }
 
@@ -56,7 +56,7 @@ class device_use {
     devices_.reserve(devices_.size() + 1);
     if (primary_context(device) == nullptr)
       throw device_error(
-          ferry::detail::joined("ferry: device ", device, " can't be used (cuDevicePrimaryCtxRetain)"));
+          detail::joined("ferry: device ", device, " can't be used (cuDevicePrimaryCtxRetain)"));
     devices_.push_back(device);
     for (const auto& memory : managed_) advise(memory.first, memory.second, device);
   }

@@ -94,7 +94,7 @@ struct sort_by_counting {
 
   __device__ void place_segments(shared& block) const {
     Segments of_sorted = segments;
-    of_sorted.places.keys = block.keys;
+    of_sorted.sorted.keys = block.keys;
     const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const unsigned int up_to_here = all_lanes >> (31 - lane);
     const std::uint32_t of_warp =
@@ -103,7 +103,7 @@ struct sort_by_counting {
     const auto for_each_place = [&](const auto& act) {
       std::uint64_t begun = 0;
       for (std::uint32_t k = first + lane; k < first + of_warp; k += 32) {
-        const std::uint64_t adds = k < count ? of_sorted.places(k) : 0;
+        const std::uint64_t adds = k < count ? of_sorted.sorted(k) : 0;
         const unsigned int begins = __ballot_sync(all_lanes, (adds & 1u) != 0);
         const unsigned int runs = __ballot_sync(all_lanes, adds >> 32 != 0);
         act(k, begun + pair(__popc(begins & up_to_here), __popc(runs & up_to_here)));
@@ -117,7 +117,7 @@ struct sort_by_counting {
     std::uint64_t before = 0;
     for (std::uint32_t w = 0; w < warp; ++w) before += block.begun[w];
     for_each_place([&](std::uint32_t k, std::uint64_t upto) {
-      if (k < count) of_sorted.place(k, before + upto);
+      if (k < count) of_sorted.write(k, before + upto);
     });
   }
 };

@@ -200,12 +200,12 @@ struct sort_by_grid {
   /// the keys were written.
   __device__ void place_segments(shared& block) const {
     Segments of_sorted = segments;
-    of_sorted.places.keys = buffer;
+    of_sorted.sorted.keys = buffer;
     const unsigned int up_to_here = all_lanes >> (31 - lane());
     std::uint64_t upto[Items];
     std::uint64_t of_warp = 0;
     for (int i = 0; i < Items; ++i) {
-      const std::uint64_t adds = place(i) < count ? of_sorted.places(place(i)) : 0;
+      const std::uint64_t adds = place(i) < count ? of_sorted.sorted(place(i)) : 0;
       const unsigned int begins = __ballot_sync(all_lanes, (adds & 1u) != 0);
       const unsigned int runs = __ballot_sync(all_lanes, adds >> 32 != 0);
       upto[i] = of_warp + pair(__popc(begins & up_to_here), __popc(runs & up_to_here));
@@ -217,7 +217,7 @@ struct sort_by_grid {
     for (int w = 0; w < warp(); ++w) before += block.begun[w];
     before += begun_in_blocks_before(block);
     for (int i = 0; i < Items; ++i)
-      if (place(i) < count) of_sorted.place(place(i), before + upto[i]);
+      if (place(i) < count) of_sorted.write(place(i), before + upto[i]);
   }
 
   /// Publishes what begins in this block, and sums that of the blocks before. Their sums take the place of

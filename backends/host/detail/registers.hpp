@@ -17,7 +17,7 @@ namespace ferry::host {
 
 /// Bytes of the registers that kernels use on this processor; 0 for those that every x86-64 has.
 inline int register_bytes() {
-  static const int bytes = __builtin_cpu_supports("avx2") != 0 && !ferry::detail::without("avx2") ? 32 : 0;
+  static const int bytes = __builtin_cpu_supports("avx2") != 0 && !detail::without("avx2") ? 32 : 0;
   return bytes;
 }
 

@@ -4,7 +4,6 @@
 #include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
-#include <ferry/cache/first.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/execution_space.hpp>
@@ -198,14 +197,22 @@ class cached_table {
     detail::resize_cache(core(), ref(), policy_, cache::count(rows).value());
   }
 
-  /// The slots as a table in device memory, whose rows kernels read after resolve. Only under cache::lru, and
-  /// of tables whose elements are no codes. Kernels must not write to it.
+  /// The slots as a table in device memory, whose rows kernels read after resolve; only under cache::lru.
+  /// Rows of codes are elements of codes() or bytes of records(); rows of optimizer records have the weights
+  /// in their first width() columns, the state behind them. Kernels must not write to it.
   [[nodiscard]] auto device_rows() const {
     static_assert(detail::keeps_order<Policy>,
                   "ferry: rows have slots that a program may read under cache::lru alone, by resolve.");
-    static_assert(!detail::is_quantized<Table> && !detail::is_records<Table>,
-                  "ferry: slots of codes and of records are read by verbs, which know their parts.");
-    return detail::rows_in_slots(core(), table_);
+    return detail::rows_in_slots(core(), 0, table_);
+  }
+  /// The scales of the codes in device_rows(), with the same slots.
+  [[nodiscard]] auto device_scales() const {
+    static_assert(detail::keeps_order<Policy>,
+                  "ferry: rows have slots that a program may read under cache::lru alone, by resolve.");
+    static_assert(
+        detail::has_cached_scales<Table>(),
+        "ferry: only scales in host memory that are an array have slots; others lie in the table, or in its records.");
+    return detail::rows_in_slots(core(), 1, record_state().scales);
   }
   /// Enqueues that a group of cache::lru has no cached rows, as if it had never had any: a request has ended.
   /// Changes are written to the table. Throws invalid_argument if there is no such group.
@@ -213,7 +220,8 @@ class cached_table {
   [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket forget(
       const Exec& exec, std::int64_t group) {
     static_assert(detail::keeps_order<Policy>, "ferry: only cache::lru has groups that can be emptied.");
-    return detail::forget_group(exec, core(), group);
+    return detail::call_on_cache(exec, "forget", core(),
+                                 [&](auto& call) { detail::empty_group(call, core(), group); });
   }
   /// resolve without slots, for rows of later batches; on an instance of its own beside other work.
   template <ExecutionSpace Exec, class Rows, class... Policies>

@@ -31,30 +31,22 @@ struct explanation : ferry::explanation {
 
 namespace ferry::detail {
 
-/// The facts of a verb's call on a cached table.
-struct cached_facts {
-  move_facts cold;         ///< as if there were no cache
-  std::int64_t slots = 0;  ///< rows that fit into the cache
-  std::int64_t rows = 0;   ///< of the table
-  bool known = false;      ///< true if `hit_rate` was counted
-  double hit_rate = 0;
-};
-
+/// `whole`: the facts as if there were no cache. Of the `rows` rows of the table `slots` fit into the cache.
 /// Hits and misses are of one launch and overlap, so the slower ones count. A lookup before it takes about as
 /// long to start as the launch.
 template <class Exec>  // a template, so that only those who explain compile it
-cache::explanation explain_cached(const machine_profile& profile, const cached_facts& cached) {
-  const double even =
-      cached.rows > 0 ? std::min(1.0, static_cast<double>(cached.slots) / static_cast<double>(cached.rows))
-                      : 0.0;
+cache::explanation explain_cached(const machine_profile& profile, const move_facts& whole, std::int64_t rows,
+                                  std::int64_t slots, const cache::statistics& counted) {
+  const bool is_counted = counted.hits + counted.misses != 0;
+  const double even = rows > 0 ? std::min(1.0, static_cast<double>(slots) / static_cast<double>(rows)) : 0.0;
   cache::explanation report;
-  report.hit_rate = cached.known ? cached.hit_rate : even;
-  move_facts cold = cached.cold, hot = cached.cold;
-  const std::int64_t hits = std::llround(report.hit_rate * static_cast<double>(cached.cold.positions));
+  report.hit_rate = is_counted ? counted.hit_rate() : even;
+  move_facts cold = whole, hot = whole;
+  const std::int64_t hits = std::llround(report.hit_rate * static_cast<double>(whole.positions));
   hot.table_space = device_space::name;
-  hot.table_bytes = cached.rows > 0 ? cached.cold.table_bytes / cached.rows * cached.slots : 0;
-  hot.positions = std::min(hits, cached.cold.positions);
-  cold.positions = cached.cold.positions - hot.positions;
+  hot.table_bytes = rows > 0 ? whole.table_bytes / rows * slots : 0;
+  hot.positions = std::min(hits, whole.positions);
+  cold.positions = whole.positions - hot.positions;
   const bool both_ways = cold.action == verb::step || cold.action == verb::scatter_add;
   report.link_bytes = cold.positions * cold.row_bytes * (both_ways ? 2 : 1);
 
@@ -67,14 +59,13 @@ cache::explanation explain_cached(const machine_profile& profile, const cached_f
   line.path = path_kind::direct;
   line.picked = true;
   line.seconds = start + std::max(cold_moves, hot_moves);
-  line.gb_per_s = static_cast<double>(cached.cold.positions) * static_cast<double>(cached.cold.row_bytes) /
+  line.gb_per_s = static_cast<double>(whole.positions) * static_cast<double>(whole.row_bytes) /
                   std::max(line.seconds, 1e-12) * 1e-9;
-  line.reason =
-      joined(in_words(100 * report.hit_rate, 1, "% hits"),
-             (cached.known ? " so far" : ", if all rows are equally likely"), ", ",
-             in_words(hot_moves * 1e3, 3, "ms"), "; misses ",
-             in_words(static_cast<double>(report.link_bytes) * 1e-6, 3, "MB"), " over the link, ",
-             in_words(cold_moves * 1e3, 3, "ms"), "; path::automatic is path::direct for a cached table.");
+  line.reason = joined(
+      in_words(100 * report.hit_rate, 1, "% hits"),
+      (is_counted ? " so far" : ", if all rows are equally likely"), ", ", in_words(hot_moves * 1e3, 3, "ms"),
+      "; misses ", in_words(static_cast<double>(report.link_bytes) * 1e-6, 3, "MB"), " over the link, ",
+      in_words(cold_moves * 1e3, 3, "ms"), "; path::automatic is path::direct for a cached table.");
   report.picked = path_kind::direct;
   report.candidates.push_back(std::move(line));
   return report;
@@ -99,16 +90,12 @@ template <class BatchSpace = void, class Table, class Policy, class Exec = Kokko
     throw invalid_argument(detail::joined("ferry::explain: the number of rows is ", n, ", must be >= 0"));
   const auto ref = table.ref();
   const auto known = detail::profile_holder<Exec>::get(exec);
-  const cache::statistics so_far = table.statistics();
-  detail::cached_facts facts;
-  facts.cold = detail::facts_of<Exec, batch_space>(kind, ref, n, options.planned);
-  facts.slots = static_cast<std::int64_t>(table.slots());
-  facts.rows = ref.rows();
-  facts.known = so_far.hits + so_far.misses != 0;
-  facts.hit_rate = so_far.hit_rate();
-  auto explanation = detail::explain_cached<Exec>(known->profile, facts);
+  const auto slots = static_cast<std::int64_t>(table.slots());
+  auto explanation = detail::explain_cached<Exec>(
+      known->profile, detail::facts_of<Exec, batch_space>(kind, ref, n, options.planned), ref.rows(), slots,
+      table.statistics());
   explanation.call = detail::joined(name(kind), " of ", n, " rows, cached table ", ref.describe(), " with ",
-                                    facts.slots, " rows in device_space, batch in ", batch_space::name,
+                                    slots, " rows in device_space, batch in ", batch_space::name,
                                     (options.planned ? ", with a plan" : ""));
   explanation.profile = known->origin;
   return explanation;

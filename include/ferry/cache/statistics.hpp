@@ -5,7 +5,7 @@
 
 namespace ferry::cache {
 
-/// The counts of a cached_table so far. Positions are elements of index arrays: a row named three times
+/// The counts of a cached_table so far. Positions are elements of index arrays: a row that comes three times
 /// counts three times.
 struct statistics {
   std::uint64_t hits = 0;         ///< positions whose row was in device memory

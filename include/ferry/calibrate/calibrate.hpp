@@ -39,7 +39,7 @@ inline std::size_t quarter_of_free_memory() {
 /// that device and is written to the file that later programs read. Devices of one name share the file.
 ///
 /// Blocks for max_seconds or slightly longer. Nothing else should use the device, the link or the cores in
-/// that time. Readings that time or memory did not allow keep their defaults; the bits of `measured` tell
+/// that time. Readings that time or memory did not allow keep their defaults; the bits of `measured` say
 /// which were taken.
 ///
 /// Throws invalid_argument if max_seconds is negative or not a number, and io_error if FERRY_PROFILE
@@ -51,7 +51,7 @@ machine_profile calibrate(const Exec& exec, const calibration_options& options =
   detail::require_execution_space<Exec>();
   using holder = detail::profile_holder<Exec>;
   const std::string path = options.save ? detail::profile_path(execution_backend<Exec>::name) : std::string();
-  if (!path.empty() && detail::named_profile() != nullptr) detail::require_replaceable(path);
+  if (!path.empty() && detail::profile_variable() != nullptr) detail::require_replaceable(path);
   if (!(options.max_seconds >= 0))
     throw invalid_argument(
         detail::joined("ferry::calibrate: max_seconds is ", options.max_seconds, ", must be >= 0"));
@@ -71,7 +71,7 @@ machine_profile calibrate(const Exec& exec, const calibration_options& options =
       detail::write_text(path, detail::to_text(result.profile, detail::identity_of(exec)));
       result.origin += detail::joined(", saved to ", path);
     } catch (const io_error& failure) {
-      if (detail::named_profile() != nullptr) {
+      if (detail::profile_variable() != nullptr) {
         holder::set(exec, std::move(result));
         throw;
       }

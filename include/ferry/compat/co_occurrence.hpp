@@ -84,7 +84,7 @@ namespace ferry::speedtorch {
 
 /// How a co_occurrence counts.
 struct co_occurrence_options {
-  std::int64_t window = 15;  ///< tokens to the left of a token that it meets
+  std::int64_t window = 15;  ///< tokens to the left of a token that it is paired with
   bool symmetric = true;     ///< counts each pair in both orders
   bool by_distance = true;   ///< adds 1 / distance for a pair, as GloVe does; else 1
 };
@@ -120,12 +120,11 @@ class co_occurrence {
   co_occurrence(std::string label, std::int64_t classes, co_occurrence_options options = {})
       : label_(std::move(label)), classes_(classes), options_(options) {
     if (classes < 1 || classes > std::int64_t{1} << 31)
-      throw invalid_argument(ferry::detail::joined("ferry::speedtorch::co_occurrence: '", label_, "' has ",
-                                                   classes, " classes, must have 1 to 2147483648"));
+      throw invalid_argument(detail::joined("ferry::speedtorch::co_occurrence: '", label_, "' has ", classes,
+                                            " classes, must have 1 to 2147483648"));
     if (options.window < 1 || options.window > 4096)
-      throw invalid_argument(ferry::detail::joined("ferry::speedtorch::co_occurrence: '", label_,
-                                                   "' has a window of ", options.window,
-                                                   ", must be 1 to 4096"));
+      throw invalid_argument(detail::joined("ferry::speedtorch::co_occurrence: '", label_,
+                                            "' has a window of ", options.window, ", must be 1 to 4096"));
   }
 
   /// Counts the pairs of a text.
@@ -157,7 +156,7 @@ class co_occurrence {
   /// The entries, as new tensors; blocks.
   template <class Exec>
   [[nodiscard]] co_occurrence_entries<Space> entries(const Exec& exec) {
-    ferry::detail::require_own_kokkos(exec, "speedtorch::co_occurrence");
+    detail::require_own_kokkos(exec, "speedtorch::co_occurrence");
     const auto count = static_cast<std::size_t>(size(exec));
     co_occurrence_entries<Space> result{tensor<std::int64_t, Space>(label_ + "::rows", count),
                                         tensor<std::int64_t, Space>(label_ + "::columns", count),
@@ -195,8 +194,8 @@ class co_occurrence {
                             range<Exec>(exec, 0, static_cast<std::int64_t>(text.rows())),
                             kernels::largest_token{text.data()}, Kokkos::Max<std::int64_t>(largest));
     if (largest >= classes_)
-      throw out_of_range(ferry::detail::joined("ferry::speedtorch::co_occurrence: the token ", largest,
-                                               " is not below the ", classes_, " classes of '", label_, "'"));
+      throw out_of_range(detail::joined("ferry::speedtorch::co_occurrence: the token ", largest,
+                                        " is not below the ", classes_, " classes of '", label_, "'"));
   }
 
   template <class Exec>
@@ -216,7 +215,7 @@ class co_occurrence {
   template <class Exec>
   run sum_equal(const Exec& exec, const tensor<std::int64_t, Space>& keys,
                 const tensor<double, Space>& values) const {
-    using plan_space = std::conditional_t<ferry::detail::is_host_exec<Exec>, pageable_space, void>;
+    using plan_space = std::conditional_t<detail::is_host_exec<Exec>, pageable_space, void>;
     const auto plan = make_plan(exec, keys, classes_ * classes_, bounds::skip{});
     const auto count = static_cast<std::size_t>(plan.unique_count());
     run sums{tensor<std::int64_t, Space>(label_ + "::keys", count),
@@ -238,13 +237,7 @@ class co_occurrence {
 
   template <class Exec>
   void merge_last(const Exec& exec, std::vector<run>& runs) const {
-    run merged = merge(exec, runs[runs.size() - 2], runs.back());
-    runs.pop_back();
-    runs.back() = std::move(merged);
-  }
-
-  template <class Exec>
-  run merge(const Exec& exec, const run& earlier, const run& later) const {
+    const run &earlier = runs[runs.size() - 2], &later = runs.back();
     const std::size_t middle = earlier.keys.rows();
     const std::size_t count = middle + later.keys.rows();
     tensor<std::int64_t, Space> keys(label_ + "::merged_keys", count);
@@ -253,7 +246,9 @@ class co_occurrence {
     copy(exec, later.keys, keys.rows_between(middle, count)).join();
     copy(exec, earlier.values, values.first(middle)).join();
     copy(exec, later.values, values.rows_between(middle, count)).join();
-    return sum_equal(exec, keys, values);
+    run merged = sum_equal(exec, keys, values);
+    runs.pop_back();
+    runs.back() = std::move(merged);
   }
 
   std::string label_;

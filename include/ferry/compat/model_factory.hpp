@@ -72,7 +72,7 @@ class data_gadget {
 ///
 /// The weight has one row for each *different* index of the batch, so an update of a row is never lost:
 /// SpeedTorch keeps a row for each position, and the last one written wins. positive_inputs() and
-/// negative_inputs() take the place of its variableTransformer.
+/// negative_inputs() replace its variableTransformer.
 ///
 ///   T       element type of the table
 ///   Space   memory space of the table: device_space, pinned_space, mapped_space or pageable_space
@@ -189,9 +189,9 @@ class model_factory {
 
   void require_batch(const char* function) const {
     if (plan_.storage() == nullptr)
-      throw invalid_argument(ferry::detail::joined("ferry::speedtorch::model_factory::", function, ": '",
-                                                   table_.label(),
-                                                   "' has no batch yet; call before_forward_pass first"));
+      throw invalid_argument(detail::joined("ferry::speedtorch::model_factory::", function, ": '",
+                                            table_.label(),
+                                            "' has no batch yet; call before_forward_pass first"));
   }
 
   tensor<T, Space> table_;

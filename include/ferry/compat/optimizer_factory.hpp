@@ -116,7 +116,7 @@ class optimizer_factory {
  private:
   void require_batch(const char* function, bool present) const {
     if (present) return;
-    throw invalid_argument(ferry::detail::joined(
+    throw invalid_argument(detail::joined(
         "ferry::speedtorch::optimizer_factory::", function, ": '", model_->table().label(),
         "' has no batch yet, or one whose state was not sent; call before_forward_pass first"));
   }

@@ -61,14 +61,6 @@ using eigen_matrix = Eigen::Matrix<std::remove_const_t<T>, Rows, Columns,
                                    (Columns == 1 && Rows != 1) ? static_cast<int>(Eigen::ColMajor)
                                                                : static_cast<int>(Eigen::RowMajor)>;
 
-template <class Extents>
-consteval int eigen_columns() {
-  if constexpr (!Extents::has_static_rank)
-    return Eigen::Dynamic;
-  else
-    return static_width<Extents> == dyn ? Eigen::Dynamic : static_cast<int>(static_width<Extents>);
-}
-
 }  // namespace detail
 
 /// A matrix, array, vector, map, Eigen::Ref or block of Eigen. A type that is a vector has rank 1, a matrix
@@ -109,8 +101,9 @@ template <class Array>
   static_assert(
       plain::memory_space::is_host_accessible,
       "ferry: Eigen computes on the host, which can't rely on reaching device_space; bring the rows to the host with ferry::copy or gather.");
+  constexpr std::size_t width = detail::static_width<typename plain::extents_type>;
   using matrix =
-      detail::eigen_matrix<element, Eigen::Dynamic, detail::eigen_columns<typename plain::extents_type>()>;
+      detail::eigen_matrix<element, Eigen::Dynamic, width == dyn ? Eigen::Dynamic : static_cast<int>(width)>;
   using map = Eigen::Map<std::conditional_t<std::is_const_v<element>, const matrix, matrix>>;
   return map(array.data(), static_cast<Eigen::Index>(array.rows()), static_cast<Eigen::Index>(array.width()));
 }

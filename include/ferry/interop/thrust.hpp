@@ -3,7 +3,7 @@
 
 /// @file
 /// Thrust's device vectors as arguments of verbs, and tensors as Thrust's pointers. Includes nothing of
-/// Thrust: its types are recognised by what they offer. Opt-in: include it next to ferry.hpp.
+/// Thrust: its types are recognised by their members. Opt-in: include it next to ferry.hpp.
 
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>

@@ -14,8 +14,8 @@
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
@@ -75,46 +75,44 @@ class checkpoint {
   /// row, or a span or vector, of trivially copyable elements and in any memory space. Throws
   /// invalid_argument for a name that is taken, empty handles, and rows whose elements are not adjacent.
   template <class Array>
-    requires(ferry::detail::is_array_of_values<std::remove_reference_t<Array>>())
+    requires(detail::is_array_of_values<std::remove_reference_t<Array>>())
   void add(const std::string& name, Array&& array) {
-    ferry::detail::require_lasting<Array>();
-    auto entry = std::make_unique<ferry::detail::array_entry>(
-        name, "array", std::vector<ferry::detail::manifest_fact>{},
-        ferry::detail::as_stored("", make_ref(array), name));
-    if constexpr (ferry::detail::may_be_resized<std::remove_cvref_t<Array>>) entry->look_at(array);
+    detail::require_lasting<Array>();
+    auto entry = std::make_unique<detail::array_entry>(name, "array", std::vector<detail::manifest_fact>{},
+                                                       detail::as_stored("", make_ref(array), name));
+    if constexpr (detail::may_be_resized<std::remove_cvref_t<Array>>) entry->look_at(array);
     add_entry(std::move(entry));
   }
   /// Adds a table of 8-bit rows.
   template <MemorySpace Space>
   void add(const std::string& name, rowwise_int8_tensor<Space>& table) {
-    add_entry(std::make_unique<ferry::detail::array_entry>(
+    add_entry(std::make_unique<detail::array_entry>(
         name, "rowwise_int8",
-        std::vector<ferry::detail::manifest_fact>{
-            {"width", ferry::detail::manifest_fact::natural, {}, {table.width()}}},
-        ferry::detail::as_stored("", make_ref(table.records()), name)));
+        std::vector<detail::manifest_fact>{{"width", detail::manifest_fact::natural, {}, {table.width()}}},
+        detail::as_stored("", make_ref(table.records()), name)));
   }
   /// Adds a table of quantized rows as "<name>/codes", "<name>/scales" if blocks have scales, and
   /// "<name>/scale", the factor, if the table has one.
   template <class Table>
-    requires ferry::detail::is_kept_in_parts<Table>
+    requires detail::is_kept_in_parts<Table>
   void add(const std::string& name, Table& table) {
-    ferry::detail::add_quantized(*this, name, table, [this](const std::string& part) { drop(part); });
+    detail::add_quantized(*this, name, table, [this](const std::string& part) { drop(part); });
   }
   /// Adds a variable: a number, an enumerator, a std::string or a std::vector of them, an engine or a
   /// distribution of the standard header random (by its text, see operator<<), or a trivially copyable struct
   /// (by its bytes). load() sets it, or compares it if it is const. Of pointers inside of a struct nobody
   /// knows: their targets are not saved.
   template <class Variable>
-    requires ferry::detail::is_kept_variable<Variable>
+    requires detail::is_kept_variable<Variable>
   void add(const std::string& name, Variable& variable) {
-    add_entry(ferry::detail::make_variable_entry(name, variable, ""));
+    add_entry(detail::make_variable_entry(name, variable, ""));
   }
   /// Adds a trivially copyable struct, and the name of its layout: one of your own, which you change with the
   /// struct. load() compares the name and the size, and throws io_error if one of them differs.
   template <class Struct>
-    requires(ferry::detail::kind_of_variable<Struct>() == ferry::detail::variable_kind::record)
+    requires(detail::kind_of_variable<Struct>() == detail::variable_kind::record)
   void add(const std::string& name, Struct& object, const std::string& layout) {
-    add_entry(ferry::detail::make_variable_entry(name, object, layout));
+    add_entry(detail::make_variable_entry(name, object, layout));
   }
 
   /// Adds a rule, or a chain, and the state that make_state made for it: the rule's name and options, those
@@ -152,26 +150,25 @@ class checkpoint {
   /// Adds a sharded table or state: see ferry/distributed/sharded/checkpoint.hpp.
   /// @{
   template <class Object>
-    requires ferry::detail::CheckpointPart<Object>
+    requires detail::CheckpointPart<Object>
   void add(const std::string& name, Object& object) {
-    add_entry(ferry::detail::checkpoint_part<Object>::entry(name, object));
+    add_entry(detail::checkpoint_part<Object>::entry(name, object));
   }
   template <class Rule, class State>
-    requires ferry::detail::CheckpointPart<State>
+    requires detail::CheckpointPart<State>
   void add(const std::string& name, Rule&& rule, State& state) {
-    add_entry(
-        ferry::detail::checkpoint_part<State>::entry(name, rule, std::is_lvalue_reference_v<Rule>, state));
+    add_entry(detail::checkpoint_part<State>::entry(name, rule, std::is_lvalue_reference_v<Rule>, state));
   }
   /// @}
 
   /// Refuses what a checkpoint can't hold. Does not compile.
   /// @{
   template <class Object>
-    requires(ferry::detail::is_refused_object<Object>())
-  void add(const std::string&, Object&&) { ferry::detail::refuse_object<Object>(); }
+    requires(detail::is_refused_object<Object>())
+  void add(const std::string&, Object&&) { detail::refuse_object<Object>(); }
   template <class Rule, class State>
-    requires(ferry::detail::is_refused_state<Rule, State>())
-  void add(const std::string&, Rule&&, State&&) { ferry::detail::refuse_state<State>(); }
+    requires(detail::is_refused_state<Rule, State>())
+  void add(const std::string&, Rule&&, State&&) { detail::refuse_state<State>(); }
   /// @}
 
   /// Writes everything that was added, and makes it the newest generation of the folder. Waits for work in
@@ -201,12 +198,12 @@ class checkpoint {
         ExecutionSpace<Exec>,
         "ferry: save_async takes the instance of a Kokkos execution space whose work it comes after.");
     using backend = execution_backend<Exec>;
-    ferry::detail::require_kokkos("io::checkpoint::save_async");
+    detail::require_kokkos("io::checkpoint::save_async");
     if (backend::capturing(exec))
       throw invalid_argument(
           "ferry::io::checkpoint::save_async: the instance is being captured into a graph, whose work runs only when the graph is launched; end the capture first");
     backend::fence(exec, "ferry::save_async");
-    return save_in_background(options, ferry::detail::engine::get_on<Exec>());
+    return save_in_background(options, detail::engine::get_on<Exec>());
   }
 
   /// Loads a checkpoint of the folder, the newest one without options, into everything that was added. Names,
@@ -224,26 +221,24 @@ class checkpoint {
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:
-  void add_entry(std::unique_ptr<ferry::detail::checkpoint_entry> entry);
+  void add_entry(std::unique_ptr<detail::checkpoint_entry> entry);
   void require_name(const std::string& name) const;
   void drop(const std::string& name) noexcept;
   void save_as(const std::string& name);
-  ticket save_in_background(const save_options& options,
-                            std::weak_ptr<ferry::detail::ticket_state_keeper> keeper);
+  ticket save_in_background(const save_options& options, std::weak_ptr<detail::ticket_state_keeper> keeper);
 
   template <class StateRule, class Rule, class State>
   void add_state(const std::string& name, Rule& rule, bool stays, State& state) {
     using plain = std::remove_const_t<Rule>;
-    using ferry::optim::detail::rule_of;
+    using optim::detail::rule_of;
     static_assert(
         std::is_same_v<rule_of<plain>, StateRule>,
         "ferry: a checkpoint needs the state that make_state made for this optimizer, not for another one.");
     using space = typename State::memory_space;
-    auto fields =
-        ferry::detail::fields_of_state(optim::detail::transforms_of<plain>::rule_in(rule), state, name);
+    auto fields = detail::fields_of_state(optim::detail::transforms_of<plain>::rule_in(rule), state, name);
     const auto put = [&]<class Kept>(std::shared_ptr<Kept> holder) {
-      add_entry(std::make_unique<ferry::detail::state_entry<Kept, space>>(name, std::move(holder),
-                                                                          std::move(fields), state.clock()));
+      add_entry(std::make_unique<detail::state_entry<Kept, space>>(name, std::move(holder), std::move(fields),
+                                                                   state.clock()));
     };
     if (!stays)
       put(std::shared_ptr<const plain>(std::make_shared<plain>(rule)));
@@ -251,7 +246,7 @@ class checkpoint {
       put(std::shared_ptr<Rule>(&rule, [](Rule*) {}));
   }
 
-  std::unique_ptr<ferry::detail::checkpoint_core> core_;
+  std::unique_ptr<detail::checkpoint_core> core_;
 };
 
 }  // namespace ferry::io

@@ -4,8 +4,7 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
-#include <ferry/io/detail/mapping.hpp>
-#include <ferry/io/detail/npy_header.hpp>
+#include <ferry/io/detail/library.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -14,9 +13,68 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// The pages of a whole file, read-only. They are brought to memory when they are read, and are the page
+/// cache's: the system may drop them at any time. The file may be closed and removed meanwhile.
+class mapping {
+ public:
+  explicit mapping(const file& source);
+  mapping(const mapping&) = delete;
+  mapping& operator=(const mapping&) = delete;
+  ~mapping();
+
+  [[nodiscard]] const std::byte* data() const noexcept;
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+  /// The pages are read at random offsets: the system reads no others with them.
+  void read_at_random() const noexcept;
+  /// Starts to read bytes [begin, end) into memory. A hint.
+  void read_ahead(std::size_t begin, std::size_t end) const noexcept;
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// True if the system should read only the pages that rows lie on. By default it reads 128 KiB with each
+/// missing page. That warms up a file that fits into memory, and wastes most of the disk's rate and of the
+/// page cache for single rows of a file that does not.
+bool is_read_at_random(std::size_t file_bytes, std::size_t row_bytes);
+
+/// Starts to read rows of a mapped file, by several threads.
+void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t row_bytes,
+                     std::vector<std::uint64_t> rows);
+
+/// Starts to read the ones of `indices` among the `rows` rows, in the file's order, by several threads.
+template <class Indices>
+void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t rows, std::size_t row_bytes,
+                     const Indices& indices) {
+  const auto list = make_ref(indices);
+  using index = std::remove_cv_t<std::remove_reference_t<decltype(*list.data)>>;
+  static_assert(
+      IndexElement<index> && decltype(list)::memory_space::is_host_accessible,
+      "ferry: prefetch reads the indices on the host; give it an array of int32, uint32, int64 or uint64 in memory of the host.");
+  if (list.accesses != nullptr) list.accesses->wait_for_writes();
+  if (row_bytes == 0) return;
+  std::vector<std::uint64_t> row_numbers;
+  row_numbers.reserve(static_cast<std::size_t>(list.rows()));
+  for (std::int64_t i = 0; i < list.rows(); ++i) {
+    const index row = list.data[i * list.strides[0]];
+    if (std::cmp_greater_equal(row, 0) && std::cmp_less(row, rows))
+      row_numbers.push_back(static_cast<std::uint64_t>(row));
+  }
+  read_rows_ahead(pages, offset, row_bytes, std::move(row_numbers));
+}
+
+}  // namespace ferry::detail
 
 namespace ferry::io {
 
@@ -35,41 +93,40 @@ class file_table {
   using extents_type = dynamic_rank;    ///< extents are known at run time
 
   /// For the functions that map files. The array lies inside of the pages and is aligned.
-  file_table(std::string label, const ferry::detail::stored_array& stored,
-             std::shared_ptr<const ferry::detail::mapping> pages)
+  file_table(std::string label, const detail::stored_array& stored,
+             std::shared_ptr<const detail::mapping> pages)
       : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(shape<dynamic_rank>::make(stored.sizes(), *label_, sizeof(T))),
         pages_(std::move(pages)),
         data_(reinterpret_cast<const T*>(pages_->data() + stored.offset)),
         offset_(static_cast<std::size_t>(stored.offset)),
-        accesses_(std::make_shared<ferry::detail::access_tracker>()) {
-    if (ferry::detail::is_read_at_random(pages_->bytes(), shape_.width() * sizeof(T)))
-      pages_->read_at_random();
+        accesses_(std::make_shared<detail::access_tracker>()) {
+    if (detail::is_read_at_random(pages_->bytes(), shape_.width() * sizeof(T))) pages_->read_at_random();
   }
 
   /// Element (i, j, ...), one index per extent, for host code. assert() checks the indices.
   template <class... Indices>
   const T& operator()(Indices... indices) const {
-    return ferry::detail::host_element<pageable_space, const T>(data_, shape_, indices...);
+    return detail::host_element<pageable_space, const T>(data_, shape_, indices...);
   }
 
   /// The first `rows` rows, and rows [begin, end), as arguments of verbs: see tensor.
   /// @{
   template <std::integral Rows>
   [[nodiscard]] auto first(Rows rows) const& {
-    return ferry::detail::first_rows<pageable_space, const T>(label_, data_, shape_, accesses_, rows);
+    return detail::first_rows<pageable_space, const T>(label_, data_, shape_, accesses_, rows);
   }
   template <std::integral Begin, std::integral End>
   [[nodiscard]] auto rows_between(Begin begin, End end) const& {
-    return ferry::detail::rows_between<pageable_space, const T>(label_, data_, shape_, accesses_, begin, end);
+    return detail::rows_between<pageable_space, const T>(label_, data_, shape_, accesses_, begin, end);
   }
   template <std::integral Rows>
   void first(Rows) && {
-    ferry::detail::refuse_brief_slice<Rows>();
+    detail::refuse_brief_slice<Rows>();
   }
   template <std::integral Begin, std::integral End>
   void rows_between(Begin, End) && {
-    ferry::detail::refuse_brief_slice<Begin>();
+    detail::refuse_brief_slice<Begin>();
   }
   /// @}
 
@@ -78,7 +135,7 @@ class file_table {
   /// Rows in the page cache cost some time and gain nothing.
   template <ArrayLike Indices>
   void prefetch(const Indices& indices) const {
-    ferry::detail::read_rows_ahead(*pages_, offset_, shape_.rows(), shape_.width() * sizeof(T), indices);
+    detail::read_rows_ahead(*pages_, offset_, shape_.rows(), shape_.width() * sizeof(T), indices);
   }
   /// Starts to read rows [begin, end) from the disk. Throws out_of_range as rows_between.
   template <std::integral Begin, std::integral End>
@@ -107,17 +164,15 @@ class file_table {
   /// A view for kernels that reach pageable memory.
   [[nodiscard]] tensor_view<const T, pageable_space> view() const noexcept { return {data_, shape_}; }
   /// Reads in flight, which verbs record.
-  [[nodiscard]] const std::shared_ptr<ferry::detail::access_tracker>& accesses() const noexcept {
-    return accesses_;
-  }
+  [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
   std::shared_ptr<const std::string> label_;
   shape<dynamic_rank> shape_;
-  std::shared_ptr<const ferry::detail::mapping> pages_;
+  std::shared_ptr<const detail::mapping> pages_;
   const T* data_ = nullptr;
   std::size_t offset_ = 0;  ///< in the file
-  std::shared_ptr<ferry::detail::access_tracker> accesses_;
+  std::shared_ptr<detail::access_tracker> accesses_;
 };
 
 }  // namespace ferry::io
@@ -183,8 +238,8 @@ namespace ferry::io {
 /// @{
 template <Element T>
 [[nodiscard]] file_table<T> map_npy(const std::string& path, const std::string& label) {
-  const auto source = ferry::detail::file::open_to_read("map_npy", path);
-  return ferry::detail::map_stored<T>(source, label, ferry::detail::read_npy_header(source));
+  const auto source = detail::file::open_to_read("map_npy", path);
+  return detail::map_stored<T>(source, label, detail::read_npy_header(source));
 }
 template <Element T>
 [[nodiscard]] file_table<T> map_npy(const std::string& path) {

@@ -7,7 +7,6 @@
 #include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/detail/file_elements.hpp>
-#include <ferry/io/detail/npy_header.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -45,23 +44,22 @@ template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic
   static_assert((std::is_same_v<Convert, convert_dtype> && ...) && sizeof...(Convert) <= 1,
                 "ferry: after the label, a load takes nothing but ferry::io::convert_dtype{}.");
   constexpr bool converts = sizeof...(Convert) == 1;
-  const auto source = ferry::detail::file::open_to_read("load_npy", path);
-  const auto stored = ferry::detail::read_npy_header(source);
-  ferry::detail::require_loadable<T, converts>(source, stored);
-  auto array =
-      ferry::detail::tensor_of<T, Space, Extents>(label, ferry::detail::memory_home(exec), stored.sizes());
-  ferry::detail::read_array<converts, true>(exec, source, stored, make_ref(array));
+  const auto source = detail::file::open_to_read("load_npy", path);
+  const auto stored = detail::read_npy_header(source);
+  detail::require_loadable<T, converts>(source, stored);
+  auto array = detail::tensor_of<T, Space, Extents>(label, detail::memory_home(exec), stored.sizes());
+  detail::read_array<converts, true>(exec, source, stored, make_ref(array));
   return array;
 }
 template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, class... Convert>
 [[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path, const std::string& label,
                                                  Convert... convert) {
-  return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, label, convert...);
+  return load_npy<T, Space, Extents>(detail::default_exec_for<Space>(), path, label, convert...);
 }
 template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank,
           std::same_as<convert_dtype>... Convert>
 [[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path, Convert... convert) {
-  return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, path, convert...);
+  return load_npy<T, Space, Extents>(detail::default_exec_for<Space>(), path, path, convert...);
 }
 /// @}
 
@@ -83,24 +81,24 @@ template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic
 template <ExecutionSpace Exec, class Array, class... Convert>
   requires ArrayLike<std::remove_reference_t<Array>>
 void load_npy(const Exec& exec, const std::string& path, Array&& array, Convert...) {
-  const auto source = ferry::detail::file::open_to_read("load_npy", path);
-  ferry::detail::fill_array<true, Convert...>(exec, source, ferry::detail::read_npy_header(source), array);
+  const auto source = detail::file::open_to_read("load_npy", path);
+  detail::fill_array<true, Convert...>(exec, source, detail::read_npy_header(source), array);
 }
 template <class Array, class... Convert>
   requires ArrayLike<std::remove_reference_t<Array>>
 void load_npy(const std::string& path, Array&& array, Convert... convert) {
-  load_npy(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), path, array, convert...);
+  load_npy(detail::default_exec_for<detail::file_space<Array>>(), path, array, convert...);
 }
 /// @}
 /// Refuses a load without the type of its elements, and an array before the path. Does not compile.
 /// @{
 template <class Path>
   requires(std::is_convertible_v<const Path&, std::string>)
-void load_npy(const Path&) { ferry::detail::refuse_load_without_type<Path>(); }
+void load_npy(const Path&) { detail::refuse_load_without_type<Path>(); }
 template <class Array, class Path>
   requires(ArrayLike<std::remove_reference_t<Array>> && !std::is_convertible_v<const Array&, std::string> &&
            std::is_convertible_v<const Path&, std::string>)
-void load_npy(Array&&, const Path&) { ferry::detail::refuse_array_before_path<Path>(); }
+void load_npy(Array&&, const Path&) { detail::refuse_array_before_path<Path>(); }
 /// @}
 
 }  // namespace ferry::io

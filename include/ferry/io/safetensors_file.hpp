@@ -4,6 +4,7 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/detail/file_elements.hpp>
@@ -67,13 +68,13 @@ class safetensors_file {
   template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank,
             std::same_as<convert_dtype>... Convert>
   [[nodiscard]] tensor<T, Space, Extents> load(std::string_view name, Convert... convert) const {
-    return load<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), name, convert...);
+    return load<T, Space, Extents>(detail::default_exec_for<Space>(), name, convert...);
   }
   template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, std::integral Begin,
             std::integral End, std::same_as<convert_dtype>... Convert>
   [[nodiscard]] tensor<T, Space, Extents> load(std::string_view name, Begin begin, End end,
                                                Convert... convert) const {
-    return load<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), name, begin, end, convert...);
+    return load<T, Space, Extents>(detail::default_exec_for<Space>(), name, begin, end, convert...);
   }
   template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, ExecutionSpace Exec,
             std::same_as<convert_dtype>... Convert>
@@ -95,23 +96,22 @@ class safetensors_file {
   template <class Array, class... Convert>
     requires ArrayLike<std::remove_reference_t<Array>>
   void load(std::string_view name, Array&& array, Convert... convert) const {
-    load(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), name, array, convert...);
+    load(detail::default_exec_for<detail::file_space<Array>>(), name, array, convert...);
   }
   template <std::integral Begin, std::integral End, class Array, class... Convert>
     requires ArrayLike<std::remove_reference_t<Array>>
   void load(std::string_view name, Begin begin, End end, Array&& array, Convert... convert) const {
-    load(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), name, begin, end, array,
-         convert...);
+    load(detail::default_exec_for<detail::file_space<Array>>(), name, begin, end, array, convert...);
   }
   template <ExecutionSpace Exec, class Array, class... Convert>
     requires ArrayLike<std::remove_reference_t<Array>>
   void load(const Exec& exec, std::string_view name, Array&& array, Convert...) const {
-    ferry::detail::fill_array<false, Convert...>(exec, source_, stored(entry_of(name)), array);
+    detail::fill_array<false, Convert...>(exec, source_, stored(entry_of(name)), array);
   }
   template <ExecutionSpace Exec, std::integral Begin, std::integral End, class Array, class... Convert>
     requires ArrayLike<std::remove_reference_t<Array>>
   void load(const Exec& exec, std::string_view name, Begin begin, End end, Array&& array, Convert...) const {
-    ferry::detail::fill_array<false, Convert...>(exec, source_, rows_of(name, begin, end), array);
+    detail::fill_array<false, Convert...>(exec, source_, rows_of(name, begin, end), array);
   }
   /// @}
 
@@ -119,36 +119,36 @@ class safetensors_file {
   /// the file; invalid_argument for other elements and for elements that are not aligned in the file.
   template <Element T>
   [[nodiscard]] file_table<T> map(std::string_view name) const {
-    return ferry::detail::map_stored<T>(source_, std::string(name), stored(entry_of(name)));
+    return detail::map_stored<T>(source_, std::string(name), stored(entry_of(name)));
   }
 
  private:
-  [[nodiscard]] const ferry::detail::safetensors_entry* find(std::string_view name) const;
-  [[nodiscard]] const ferry::detail::safetensors_entry& entry_of(std::string_view name) const;
-  [[nodiscard]] ferry::detail::stored_array stored(const ferry::detail::safetensors_entry& entry) const;
+  [[nodiscard]] const detail::safetensors_entry* find(std::string_view name) const;
+  [[nodiscard]] const detail::safetensors_entry& entry_of(std::string_view name) const;
+  [[nodiscard]] detail::stored_array stored(const detail::safetensors_entry& entry) const;
 
   /// Rows [begin, end) of a tensor.
   template <class Begin, class End>
-  [[nodiscard]] ferry::detail::stored_array rows_of(std::string_view name, Begin begin, End end) const {
+  [[nodiscard]] detail::stored_array rows_of(std::string_view name, Begin begin, End end) const {
     const auto whole = stored(entry_of(name));
     if (std::cmp_less(begin, 0) || std::cmp_less(end, begin) || std::cmp_greater(end, whole.extents[0]))
-      refuse_rows(whole, detail::joined(begin), detail::joined(end));
+      throw out_of_range(detail::joined("ferry::io::safetensors_file: ", path(), ": the tensor ", whole.name,
+                                        " has ", whole.extents[0], " rows, and rows ", begin, " to ", end,
+                                        " do not lie inside of them"));
     return whole.rows(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
   }
-  [[noreturn]] void refuse_rows(const ferry::detail::stored_array& whole, const std::string& begin,
-                                const std::string& end) const;
   template <class T, class Space, class Extents, bool Converts, class Exec>
   tensor<T, Space, Extents> load_stored(const Exec& exec, std::string_view name,
-                                        const ferry::detail::stored_array& part) const {
-    ferry::detail::require_loadable<T, Converts>(source_, part);
-    auto array = ferry::detail::tensor_of<T, Space, Extents>(std::string(name),
-                                                             ferry::detail::memory_home(exec), part.sizes());
-    ferry::detail::read_array<Converts, false>(exec, source_, part, make_ref(array));
+                                        const detail::stored_array& part) const {
+    detail::require_loadable<T, Converts>(source_, part);
+    auto array =
+        detail::tensor_of<T, Space, Extents>(std::string(name), detail::memory_home(exec), part.sizes());
+    detail::read_array<Converts, false>(exec, source_, part, make_ref(array));
     return array;
   }
 
-  ferry::detail::file source_;
-  ferry::detail::safetensors_header header_;
+  detail::file source_;
+  detail::safetensors_header header_;
 };
 
 /// Opens a safetensors file and checks its header:

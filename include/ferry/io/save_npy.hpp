@@ -4,7 +4,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/file_elements.hpp>
-#include <ferry/io/detail/npy_header.hpp>
+#include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
@@ -29,20 +29,20 @@ namespace ferry::io {
 /// @{
 template <ExecutionSpace Exec, ArrayLike Array>
 void save_npy(const Exec& exec, const std::string& path, const Array& array) {
-  ferry::detail::require_file_elements<Array>();
-  ferry::detail::require_reach<Exec, Array>();
-  ferry::detail::fence_for_file(exec, "save_npy");
-  const auto source = ferry::detail::read_only(make_ref(array));
-  ferry::detail::require_extents("save_npy", source.note());
-  ferry::detail::atomic_file target("save_npy", path);
-  const std::uint64_t offset = ferry::detail::begin_npy(
-      target.content(), ferry::detail::dtype_of<ferry::detail::file_element<Array>>(), source);
-  ferry::detail::write_rows<ferry::detail::may_have_strides<Array>>(exec, source, target.content(), offset);
+  detail::require_file_elements<Array>();
+  detail::require_reach<Exec, Array>();
+  detail::fence_for_file(exec, "save_npy");
+  const auto source = detail::read_only(make_ref(array));
+  detail::require_extents("save_npy", source.note());
+  detail::atomic_file target("save_npy", path);
+  const std::uint64_t offset =
+      detail::begin_npy(target.content(), detail::dtype_of<detail::file_element<Array>>(), source);
+  detail::write_rows<detail::may_have_strides<Array>>(exec, source, target.content(), offset);
   target.commit();
 }
 template <ArrayLike Array>
 void save_npy(const std::string& path, const Array& array) {
-  save_npy(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), path, array);
+  save_npy(detail::default_exec_for<detail::file_space<Array>>(), path, array);
 }
 /// @}
 /// Refuses an array before the path. Does not compile.
@@ -50,11 +50,11 @@ void save_npy(const std::string& path, const Array& array) {
 template <ArrayLike Array, class Path>
   requires(!std::is_convertible_v<const Array&, std::string> &&
            std::is_convertible_v<const Path&, std::string>)
-void save_npy(const Array&, const Path&) { ferry::detail::refuse_array_before_path<Path>(); }
+void save_npy(const Array&, const Path&) { detail::refuse_array_before_path<Path>(); }
 template <ExecutionSpace Exec, ArrayLike Array, class Path>
   requires(!std::is_convertible_v<const Array&, std::string> &&
            std::is_convertible_v<const Path&, std::string>)
-void save_npy(const Exec&, const Array&, const Path&) { ferry::detail::refuse_array_before_path<Path>(); }
+void save_npy(const Exec&, const Array&, const Path&) { detail::refuse_array_before_path<Path>(); }
 /// @}
 
 }  // namespace ferry::io

@@ -29,40 +29,39 @@ class named_array {
   template <class Array>
     requires ArrayLike<std::remove_reference_t<Array>> named_array(std::string name, Array&& array) {
       using plain = std::remove_cvref_t<Array>;
-      ferry::detail::require_file_elements<plain>();
-      using element = ferry::detail::file_element<plain>;
+      detail::require_file_elements<plain>();
+      using element = detail::file_element<plain>;
       static_assert(
-          ferry::detail::safetensors_index(ferry::detail::dtype_of<element>()) <
-              ferry::detail::safetensors_dtypes.size(),
+          detail::safetensors_index(detail::dtype_of<element>()) < detail::safetensors_dtypes.size(),
           "ferry: safetensors has types for bool, integers, half_t, bhalf_t, float, double, complex floats and floating-point numbers of 8 and 4 bits only; save structs as .npy.");
       const plain* source = &array;
-      if constexpr (ferry::detail::owns_elements_briefly<Array>) {
+      if constexpr (detail::owns_elements_briefly<Array>) {
         auto owner = std::make_shared<const plain>(std::forward<Array>(array));
         source = owner.get();
         owner_ = std::move(owner);
       }
-      const auto reference = ferry::detail::read_only(make_ref(*source));
-      ferry::detail::require_extents("save_safetensors", reference.note());
+      const auto reference = detail::read_only(make_ref(*source));
+      detail::require_extents("save_safetensors", reference.note());
       entry_.name = std::move(name);
-      entry_.type = ferry::detail::safetensors_index(ferry::detail::dtype_of<element>());
+      entry_.type = detail::safetensors_index(detail::dtype_of<element>());
       for (std::size_t i = 0; i < reference.rank; ++i)
         entry_.shape.push_back(static_cast<std::size_t>(reference.extents[i]));
-      entry_.shape.back() *= ferry::detail::safetensors_dtypes[entry_.type].elements();
+      entry_.shape.back() *= detail::safetensors_dtypes[entry_.type].elements();
       entry_.end = static_cast<std::uint64_t>(reference.size()) * sizeof(element);
-      write_ = [reference](const ferry::detail::file& target, std::uint64_t offset) {
-        ferry::detail::write_rows<ferry::detail::may_have_strides<plain>>(reference, target, offset);
+      write_ = [reference](const detail::file& target, std::uint64_t offset) {
+        detail::write_rows<detail::may_have_strides<plain>>(reference, target, offset);
       };
     }
 
   /// The description for a file's header; its bytes begin at 0.
-  [[nodiscard]] const ferry::detail::safetensors_entry& entry() const noexcept { return entry_; }
+  [[nodiscard]] const detail::safetensors_entry& entry() const noexcept { return entry_; }
   /// Writes the elements in row-major order.
-  void write(const ferry::detail::file& target, std::uint64_t offset) const { write_(target, offset); }
+  void write(const detail::file& target, std::uint64_t offset) const { write_(target, offset); }
 
  private:
-  ferry::detail::safetensors_entry entry_;
+  detail::safetensors_entry entry_;
   std::shared_ptr<const void> owner_;  ///< of a temporary
-  std::function<void(const ferry::detail::file& target, std::uint64_t offset)> write_;
+  std::function<void(const detail::file& target, std::uint64_t offset)> write_;
 };
 
 /// Writes arrays of any memory spaces to one safetensors file, in the reference implementation's layout.
@@ -89,7 +88,7 @@ inline void save_safetensors(const std::string& path, std::initializer_list<name
 template <ExecutionSpace Exec>
 void save_safetensors(const Exec& exec, const std::string& path, std::span<const named_array> arrays,
                       const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
-  ferry::detail::fence_for_file(exec, "save_safetensors");
+  detail::fence_for_file(exec, "save_safetensors");
   save_safetensors(path, arrays, metadata);
 }
 template <ExecutionSpace Exec>

@@ -16,8 +16,8 @@ enum class last_batch {
 /// Options of a prefetcher.
 struct prefetch_options {
   std::int64_t batch = 1;  ///< samples of a batch, >= 1; with `ranks`, of a batch of each rank
-  /// Slots of the ring, >= 2: batches that are being made, travel, or are in use. 0: workers + 2, the fewest
-  /// that keep all stages busy. More even out stages whose times vary. A row_prefetcher uses `ahead` more.
+  /// Slots of the ring, >= 2: batches that are being made, travel, or are in use. 0: workers + 2, which keep
+  /// all stages busy. More even out stages whose times vary. A row_prefetcher uses `ahead` more.
   int depth = 0;
   int workers = 1;  ///< threads that make batches, >= 1
   /// The seed of the order of the samples, see permutation; every epoch has another order. Without a seed the

@@ -31,9 +31,11 @@ class prefetched_batch {
   using memory_space = Space;  ///< of the arrays: device_space, on a host backend pinned_space
 
   /// For prefetcher.
-  prefetched_batch(const detail::slot& source, const detail::slot_layout& layout, std::int64_t epoch,
-                   std::int64_t number)
-      : slot_(&source), layout_(&layout), epoch_(epoch), number_(number) {}
+  prefetched_batch(const detail::slot& source, const detail::pipeline& ring)
+      : slot_(&source),
+        layout_(&ring.layout()),
+        epoch_(ring.order().epoch_of(source.number)),
+        number_(source.number % ring.order().batches()) {}
 
   /// Array Index of the batch, as an argument of verbs; view() for kernels. Verbs, and kernels on the
   /// prefetcher's instance, come after its transfer. It may be written to.
@@ -156,15 +158,14 @@ class prefetcher {
   [[nodiscard]] std::optional<batch_type> next() {
     detail::slot* const got = pipeline_->next();
     if (got == nullptr) return std::nullopt;
-    const auto& order = pipeline_->order();
-    return batch_type(*got, pipeline_->layout(), order.epoch_of(got->number), got->number % order.batches());
+    return batch_type(*got, *pipeline_);
   }
 
   /// The number of batches that next() has returned, over all epochs and from the begin of first_epoch on; of
   /// a prefetcher that was resumed, those before, too. Saved in a checkpoint and given back as first_batch,
   /// it lets a run go on with the batch that would have come next. Save it after the step of the batch. A run
   /// that was saved after the last batch of an epoch goes on with the first of the next one; next() does not
-  /// tell the end of the epoch again. For the thread that calls next().
+  /// report the end of the epoch again. For the thread that calls next().
   [[nodiscard]] std::int64_t position() const { return pipeline_->position(); }
   /// Batches of an epoch of this rank.
   [[nodiscard]] std::int64_t batches_per_epoch() const { return pipeline_->order().batches(); }

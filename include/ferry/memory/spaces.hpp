@@ -46,7 +46,7 @@ struct mapped_space {
 };
 static_assert(MemorySpace<mapped_space>);
 
-/// Ordinary host memory. A device reaches it through a page-locked staging ring. Where the machine lets the
+/// Ordinary host memory. A device reaches it through page-locked slots. Where the machine lets the
 /// device dereference it, which is queried at run time, path::direct works too.
 struct pageable_space {
   /// Facts about the space, see ferry::MemorySpace.

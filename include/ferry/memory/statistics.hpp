@@ -38,6 +38,8 @@ namespace detail {
 [[nodiscard]] space_statistics statistics_of(std::string_view account);
 [[nodiscard]] std::vector<label_statistics> labels_of(std::string_view account);
 void reset_peak_of(std::string_view account);
+std::size_t trim_space(std::string_view space);
+void set_budget_of(std::string_view account, std::size_t bytes);
 
 }  // namespace detail
 
@@ -65,5 +67,49 @@ template <MemorySpace Space>
 void reset_peak(device location = {}) {
   detail::reset_peak_of(detail::account_of<Space>(location.id));
 }
+
+/// Limits the bytes that ferry holds in one memory space (space_statistics::current); 0, the default, means
+/// no limit. An allocation that would exceed the budget first returns idle blocks of the space's pools to the
+/// system. Where only blocks in use by work in flight are left, it waits for that work. Then it throws
+/// budget_exceeded and changes nothing else. A budget below the current size forbids further allocations and
+/// frees nothing (see trim). The limit holds for all threads together, until Kokkos::finalize. `location` is
+/// as that of memory_statistics; other devices keep their budgets.
+template <MemorySpace Space>
+void set_memory_budget(std::size_t bytes, device location = {}) {
+  detail::set_budget_of(detail::account_of<Space>(location.id), bytes);
+}
+
+/// The memory that ferry holds in all spaces, see memory_report.
+struct memory_holdings {
+  /// One memory space.
+  struct space {
+    std::string name;  ///< of the memory space, for a device other than Kokkos' with " of device <number>"
+    space_statistics all;                  ///< as memory_statistics
+    std::vector<label_statistics> labels;  ///< as memory_by_label, the largest first
+  };
+  std::vector<space> spaces;  ///< that ferry has held memory of, by name
+
+  /// The holdings as a table for people: a line for each space and each label, with the bytes now, the peak
+  /// and the number of live allocations.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Reports the memory that ferry holds in each space and for each label, from the first allocation until
+/// Kokkos::finalize; also spaces of the user. Thread-safe; the numbers of one space belong together, but
+/// other threads may allocate while the next space is read.
+///
+///   std::puts(ferry::memory_report().text().c_str());
+[[nodiscard]] memory_holdings memory_report();
+
+/// Returns idle blocks of the pools of one space, on all devices, to the system: scratch memory, and memory
+/// of tensors that have ended. The result is their size in
+/// bytes. Never waits: blocks in use by work in flight are kept.
+template <MemorySpace Space>
+std::size_t trim() {
+  return detail::trim_space(Space::name);
+}
+
+/// As above, for all memory spaces.
+std::size_t trim();
 
 }  // namespace ferry

@@ -12,7 +12,7 @@
 #include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/quantized/detail/quantized_verbs.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/half.hpp>

@@ -97,7 +97,7 @@ consteval void require_step_table() {
 ///
 /// Rows that the batch does not name keep weights and state. An empty batch counts as a step. The step is
 /// computed in double if any operand is double, else in float, and every operation is rounded by itself.
-/// Under path::staged the gradients travel through the ring and the host updates a table in host memory.
+/// Under path::staged the gradients travel through slots and the host updates a table in host memory.
 ///
 /// Rows of a quantized_tensor are decoded, updated and encoded. A row that the step changes gets a new scale
 /// for each of its blocks, that of its new numbers. The factor of a table, set_scale(x), stays: larger

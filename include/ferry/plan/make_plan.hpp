@@ -158,7 +158,7 @@ struct unique_indices {
   using slice = tensor_slice<const std::int64_t, Space, extents<dyn>>;  ///< of rank 1
 
   slice rows;                                        ///< the different rows, ascending
-  slice inverse;                                     ///< the place in `rows` of each position; -1 for no row
+  slice inverse;                                     ///< the index in `rows` of each position; -1 for no row
   tensor<std::int64_t, Space, extents<dyn>> counts;  ///< how many positions name each row
   row_plan plan;                                     ///< owns rows and inverse; for the verbs of the batch
 };
@@ -187,9 +187,10 @@ template <class Exec, class Indices, class Rows, class... Policies>
   detail::require_indices_inside("unique", plan);
   tensor<std::int64_t, space, extents<dyn>> counts("counts", detail::memory_home(exec), count);
   detail::count_positions(exec, plan, make_ref(counts));
-  auto named = plan.unique_rows<space>();
+  auto unique_rows = plan.unique_rows<space>();
   auto inverse = plan.inverse<space>();
-  return unique_indices<space>{std::move(named), std::move(inverse), std::move(counts), std::move(plan)};
+  return unique_indices<space>{std::move(unique_rows), std::move(inverse), std::move(counts),
+                               std::move(plan)};
 }
 
 }  // namespace ferry

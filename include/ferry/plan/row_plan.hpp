@@ -58,7 +58,7 @@ class row_plan {
   ///   rows_sorted()  {2, 5, 7, 7}  the row of position order()[k]
   ///   unique_rows()  {2, 5, 7}     the different rows, ascending; unique_count() elements
   ///   segments()     {0, 1, 2, 4}  where each begins in order(), and the end; unique_count() + 1 elements
-  ///   inverse()      {2, 0, 2, 1}  the place in unique_rows() of the row of each position
+  ///   inverse()      {2, 0, 2, 1}  the index in unique_rows() of the row of each position
   ///
   /// Positions without a row come last in order(): those of bounds::skip, and bad ones of bounds::check,
   /// which the verb that uses the plan reports. They have rows() in rows_sorted() and -1 in inverse();

@@ -18,32 +18,31 @@ template <class Index>
 KOKKOS_FUNCTION constexpr bool inside(Index index, std::int64_t rows) {
   return static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(rows);
 }
+
+/// The facts of most of these policies; each states its name and those that differ.
+struct facts {
+  using policy_category = bounds_category;
+  static constexpr bool reports = false;
+  template <class Index>
+  KOKKOS_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t rows) {
+    return detail::inside(index, rows) ? static_cast<std::int64_t>(index) : -1;
+  }
+};
 }  // namespace detail
 
 /// The default: bad indices are counted, and ticket::wait() throws ferry::out_of_range with the number and
 /// the first (position, index). A verb that writes to the table then writes nothing. A gather leaves the
 /// destination rows of the bad positions unchanged.
-struct check {
-  /// Facts about the policy, see ferry::BoundsPolicy.
-  /// @{
-  using policy_category = bounds_category;
-  static constexpr std::string_view name = "bounds::check";
-  static constexpr bool reports = true;
-  template <class Index>
-  KOKKOS_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t rows) {
-    return detail::inside(index, rows) ? static_cast<std::int64_t>(index) : -1;
-  }
-  /// @}
+struct check : detail::facts {
+  static constexpr std::string_view name = "bounds::check";  ///< see ferry::BoundsPolicy
+  static constexpr bool reports = true;                      ///< see ferry::BoundsPolicy
 };
 static_assert(BoundsPolicy<check>);
 
 /// A negative index selects row 0, a too large one the last row.
-struct clamp {
-  /// Facts about the policy, see ferry::BoundsPolicy.
-  /// @{
-  using policy_category = bounds_category;
-  static constexpr std::string_view name = "bounds::clamp";
-  static constexpr bool reports = false;
+struct clamp : detail::facts {
+  static constexpr std::string_view name = "bounds::clamp";  ///< see ferry::BoundsPolicy
+  /// See ferry::BoundsPolicy.
   template <class Index>
   KOKKOS_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t rows) {
     if (detail::inside(index, rows)) return static_cast<std::int64_t>(index);
@@ -51,38 +50,24 @@ struct clamp {
       if (index < 0) return 0;
     return rows - 1;
   }
-  /// @}
 };
 static_assert(BoundsPolicy<clamp>);
 
 /// The position is ignored: a gather leaves its destination row unchanged, a scatter or step does not use its
 /// value.
-struct skip {
-  /// Facts about the policy, see ferry::BoundsPolicy.
-  /// @{
-  using policy_category = bounds_category;
-  static constexpr std::string_view name = "bounds::skip";
-  static constexpr bool reports = false;
-  template <class Index>
-  KOKKOS_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t rows) {
-    return detail::inside(index, rows) ? static_cast<std::int64_t>(index) : -1;
-  }
-  /// @}
+struct skip : detail::facts {
+  static constexpr std::string_view name = "bounds::skip";  ///< see ferry::BoundsPolicy
 };
 static_assert(BoundsPolicy<skip>);
 
 /// The caller promises that every index is inside. Undefined behaviour if one is not.
-struct unchecked {
-  /// Facts about the policy, see ferry::BoundsPolicy.
-  /// @{
-  using policy_category = bounds_category;
-  static constexpr std::string_view name = "bounds::unchecked";
-  static constexpr bool reports = false;
+struct unchecked : detail::facts {
+  static constexpr std::string_view name = "bounds::unchecked";  ///< see ferry::BoundsPolicy
+  /// See ferry::BoundsPolicy.
   template <class Index>
   KOKKOS_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t) {
     return static_cast<std::int64_t>(index);
   }
-  /// @}
 };
 static_assert(BoundsPolicy<unchecked>);
 

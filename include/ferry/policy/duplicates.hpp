@@ -9,14 +9,18 @@
 /// so the result is the same on every backend and for every number of threads; only sum_any_order differs.
 namespace ferry::duplicates {
 
-/// The values are summed in the order of their positions, in the accumulation type.
-struct sum {
-  /// Facts about the policy, see ferry::DuplicatesPolicy.
-  /// @{
+namespace detail {
+/// The facts of most of these policies; each states its name and those that differ.
+struct facts {
   using policy_category = duplicates_category;
-  static constexpr std::string_view name = "duplicates::sum";
-  static constexpr bool combines = true, needs_plan = true, forbids = false;
-  /// @}
+  static constexpr bool combines = false, needs_plan = true, forbids = false;
+};
+}  // namespace detail
+
+/// The values are summed in the order of their positions, in the accumulation type.
+struct sum : detail::facts {
+  static constexpr std::string_view name = "duplicates::sum";  ///< see ferry::DuplicatesPolicy
+  static constexpr bool combines = true;                       ///< see ferry::DuplicatesPolicy
 };
 static_assert(DuplicatesPolicy<sum>);
 
@@ -28,70 +32,46 @@ static_assert(DuplicatesPolicy<sum>);
 /// thread, which adds in the order of the batch. Where sorting is no slower it means `sum`: with a plan, on
 /// path::ordered, and for a device and a table in host memory. For scatter_add, and for step with rules that
 /// are linear in the gradient, see ferry::LinearOptimizer.
-struct sum_any_order {
-  /// Facts about the policy, see ferry::DuplicatesPolicy.
-  /// @{
-  using policy_category = duplicates_category;
-  static constexpr std::string_view name = "duplicates::sum_any_order";
-  static constexpr bool combines = true, needs_plan = false, forbids = false, any_order = true;
-  /// @}
+struct sum_any_order : detail::facts {
+  static constexpr std::string_view name = "duplicates::sum_any_order";  ///< see ferry::DuplicatesPolicy
+  static constexpr bool combines = true;                                 ///< see ferry::DuplicatesPolicy
+  static constexpr bool needs_plan = false;                              ///< see ferry::DuplicatesPolicy
+  static constexpr bool any_order = true;                                ///< see ferry::DuplicatesPolicy
 };
 static_assert(DuplicatesPolicy<sum_any_order>);
 
 /// The sum divided by the number of positions; integers round towards zero.
-struct mean {
-  /// Facts about the policy, see ferry::DuplicatesPolicy.
-  /// @{
-  using policy_category = duplicates_category;
-  static constexpr std::string_view name = "duplicates::mean";
-  static constexpr bool combines = true, needs_plan = true, forbids = false;
-  /// @}
+struct mean : detail::facts {
+  static constexpr std::string_view name = "duplicates::mean";  ///< see ferry::DuplicatesPolicy
+  static constexpr bool combines = true;                        ///< see ferry::DuplicatesPolicy
 };
 static_assert(DuplicatesPolicy<mean>);
 
 /// The value at the last position is used.
-struct last {
-  /// Facts about the policy, see ferry::DuplicatesPolicy.
-  /// @{
-  using policy_category = duplicates_category;
-  static constexpr std::string_view name = "duplicates::last";
-  static constexpr bool combines = false, needs_plan = true, forbids = false;
-  /// @}
+struct last : detail::facts {
+  static constexpr std::string_view name = "duplicates::last";  ///< see ferry::DuplicatesPolicy
 };
 static_assert(DuplicatesPolicy<last>);
 
 /// The value at the first position is used.
-struct first {
-  /// Facts about the policy, see ferry::DuplicatesPolicy.
-  /// @{
-  using policy_category = duplicates_category;
-  static constexpr std::string_view name = "duplicates::first";
-  static constexpr bool combines = false, needs_plan = true, forbids = false;
-  /// @}
+struct first : detail::facts {
+  static constexpr std::string_view name = "duplicates::first";  ///< see ferry::DuplicatesPolicy
 };
 static_assert(DuplicatesPolicy<first>);
 
 /// The caller promises that no row occurs twice, so nothing is sorted. Where one is, scatter
 /// keeps one of the values, and a verb that updates rows may mix several.
-struct assume_unique {
-  /// Facts about the policy, see ferry::DuplicatesPolicy.
-  /// @{
-  using policy_category = duplicates_category;
-  static constexpr std::string_view name = "duplicates::assume_unique";
-  static constexpr bool combines = false, needs_plan = false, forbids = false;
-  /// @}
+struct assume_unique : detail::facts {
+  static constexpr std::string_view name = "duplicates::assume_unique";  ///< see ferry::DuplicatesPolicy
+  static constexpr bool needs_plan = false;                              ///< see ferry::DuplicatesPolicy
 };
 static_assert(DuplicatesPolicy<assume_unique>);
 
 /// A row that occurs twice is an error: ticket::wait() throws ferry::invalid_argument, and the table is
 /// unchanged.
-struct reject {
-  /// Facts about the policy, see ferry::DuplicatesPolicy.
-  /// @{
-  using policy_category = duplicates_category;
-  static constexpr std::string_view name = "duplicates::reject";
-  static constexpr bool combines = false, needs_plan = true, forbids = true;
-  /// @}
+struct reject : detail::facts {
+  static constexpr std::string_view name = "duplicates::reject";  ///< see ferry::DuplicatesPolicy
+  static constexpr bool forbids = true;                           ///< see ferry::DuplicatesPolicy
 };
 static_assert(DuplicatesPolicy<reject>);
 

@@ -30,11 +30,8 @@ struct flatten<policies<Done...>, P, Rest...> : flatten<policies<Done..., P>, Re
 template <class... Ps>
 using policy_list = typename flatten<policies<>, std::remove_cvref_t<Ps>...>::type;
 
-template <class P, class Category>
-inline constexpr bool in_category = PolicyOf<P, Category>;
-
 template <class P, class... Categories>
-inline constexpr bool is_one_of = (in_category<P, Categories> || ...);
+inline constexpr bool is_one_of = (PolicyOf<P, Categories> || ...);
 
 template <class List, class Category, class Default>
 struct select;
@@ -44,7 +41,7 @@ struct select<policies<>, Category, Default> {
 };
 template <class P, class... Rest, class Category, class Default>
 struct select<policies<P, Rest...>, Category, Default> {
-  using type = typename std::conditional_t<in_category<P, Category>, std::type_identity<P>,
+  using type = typename std::conditional_t<PolicyOf<P, Category>, std::type_identity<P>,
                                            select<policies<Rest...>, Category, Default>>::type;
 };
 
@@ -58,7 +55,7 @@ struct policy_facts<policies<Ps...>> {
   static constexpr bool all_known = all_in<path_category, bounds_category, duplicates_category,
                                            step_count_category, rounding_category, nonfinite_category>;
   template <class Category>
-  static constexpr int count = (0 + ... + (in_category<Ps, Category> ? 1 : 0));
+  static constexpr int count = (0 + ... + (PolicyOf<Ps, Category> ? 1 : 0));
 };
 
 template <class List, class Category>
@@ -88,7 +85,7 @@ struct chosen_policies {
 
 template <class... Ps, class Category>
 struct policies_without<policies<Ps...>, Category> {
-  using type = chosen_policies<std::conditional_t<in_category<Ps, Category>, policies<>, Ps>...>;
+  using type = chosen_policies<std::conditional_t<PolicyOf<Ps, Category>, policies<>, Ps>...>;
 };
 
 }  // namespace detail

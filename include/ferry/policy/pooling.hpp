@@ -9,38 +9,33 @@
 /// are those of the modes of torch.nn.EmbeddingBag.
 namespace ferry::pooling {
 
-/// The sum of the rows, each multiplied by the weight of its position if there are weights.
-struct sum {
-  /// Facts about the policy, see ferry::PoolingPolicy.
-  /// @{
+namespace detail {
+/// The facts of most of these policies; each states its name and those that differ.
+struct facts {
   using policy_category = pooling_category;
-  static constexpr std::string_view name = "pooling::sum";
   static constexpr bool divides = false, selects = false;
-  /// @}
+};
+}  // namespace detail
+
+/// The sum of the rows, each multiplied by the weight of its position if there are weights.
+struct sum : detail::facts {
+  static constexpr std::string_view name = "pooling::sum";  ///< see ferry::PoolingPolicy
 };
 static_assert(PoolingPolicy<sum>);
 
 /// The default: the sum divided by the number of rows, not by the sum of their weights. Integers round
 /// towards zero.
-struct mean {
-  /// Facts about the policy, see ferry::PoolingPolicy.
-  /// @{
-  using policy_category = pooling_category;
-  static constexpr std::string_view name = "pooling::mean";
-  static constexpr bool divides = true, selects = false;
-  /// @}
+struct mean : detail::facts {
+  static constexpr std::string_view name = "pooling::mean";  ///< see ferry::PoolingPolicy
+  static constexpr bool divides = true;                      ///< see ferry::PoolingPolicy
 };
 static_assert(PoolingPolicy<mean>);
 
 /// The largest element of each column. Of equal ones the first is the largest, and it alone gets the
 /// gradient. A NaN is the largest where it comes first in its bag, else it is passed over.
-struct max {
-  /// Facts about the policy, see ferry::PoolingPolicy.
-  /// @{
-  using policy_category = pooling_category;
-  static constexpr std::string_view name = "pooling::max";
-  static constexpr bool divides = false, selects = true;
-  /// @}
+struct max : detail::facts {
+  static constexpr std::string_view name = "pooling::max";  ///< see ferry::PoolingPolicy
+  static constexpr bool selects = true;                     ///< see ferry::PoolingPolicy
 };
 static_assert(PoolingPolicy<max>);
 

@@ -9,10 +9,8 @@
 #include <ferry/version.hpp>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace ferry {
 
@@ -29,37 +27,10 @@ struct machine_identity {
       joined(FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH, " rule 1");
 };
 
-/// A line: the key up to the first blank, the value after it.
-struct profile_line {
-  std::string_view key;
-  std::string_view value;
-};
-
-std::string in_quotes(std::string_view text);
-
-/// Reads the lines; empty ones and those that begin with # are left out. For invalid text it sets `why` and
-/// returns the lines read so far. The lines point into `text`.
-std::vector<profile_line> read_lines(std::string_view text, std::string& why);
-
-/// Appends a line. Control characters of the value become blanks.
-void add_line(std::string& text, std::string_view key, std::string_view value);
-
-/// The number that the whole text is; none for other text, infinities and NaN.
-std::optional<double> number_of(std::string_view text);
-
-/// The shortest text that reads back as the same number, independent of the locale.
-std::string number_text(double value);
-
 std::string to_text(const machine_profile& profile, const machine_identity& identity);
 
-/// Fills `profile` from the text of a file. Returns an empty string, or why the file can't be used; it is
-/// then unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another
-/// machine.
-std::string from_text(std::string_view text, const machine_identity& identity, machine_profile& profile,
-                      bool& malformed);
-
 /// $FERRY_PROFILE; null if it is unset or empty.
-const char* named_profile();
+const char* profile_variable();
 
 /// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt; empty if none is
 /// set.

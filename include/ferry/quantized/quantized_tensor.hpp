@@ -90,7 +90,7 @@ struct rowwise_int8;
 }
 
 namespace detail {
-/// The factor of a table. It keeps its place when the table is moved.
+/// The factor of a table. It keeps its address when the table is moved.
 template <class Table>
 float* factor_of(Table& table) {
   if (table.factor_ == nullptr) table.factor_ = std::make_unique<float>(1.0f);
@@ -211,7 +211,7 @@ class quantized_tensor {
   std::size_t width_ = 0;
   tensor<code_type, Space> codes_;
   detail::scales_of<Q, ScaleSpace> scales_;
-  std::unique_ptr<float> factor_;  // keeps its place when the table is moved; null: 1
+  std::unique_ptr<float> factor_;  // keeps its address when the table is moved; null: 1
 
   template <class Table>
   friend float* detail::factor_of(Table& table);

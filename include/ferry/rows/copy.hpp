@@ -34,16 +34,16 @@ void require_copy_devices(launch_context<Exec>& call, const array_ref<From, From
       return device < 0 || device == call.device() ||
              execution_backend<Exec>::reaches_device(call.exec(), device);
     };
-    const bool source_is_near = reaches(source), target_is_near = reaches(target);
-    if (source_is_near && target_is_near) return;
+    const bool reaches_source = reaches(source), reaches_target = reaches(target);
+    if (reaches_source && reaches_target) return;
     constexpr bool transfers = std::is_same_v<std::remove_const_t<From>, To> &&
                                !std::is_same_v<FromSpace, mapped_space> &&
                                !std::is_same_v<ToSpace, mapped_space>;
     if (transfers && box_of(source, target).ordered(copy_box::side::target).is_one_run()) return;
     throw invalid_argument(joined(
         "ferry::copy: the instance is of device ", call.device(), ", which does not reach the memory of ",
-        (source_is_near ? target.describe() : source.describe()), " on device ",
-        source_is_near ? target.device() : source.device(),
+        (reaches_source ? target.describe() : source.describe()), " on device ",
+        reaches_source ? target.device() : source.device(),
         "; give an instance of that device, or copy contiguous arrays of one element type"));
   }
 }
@@ -74,7 +74,7 @@ void copy_direct(launch_context<Exec>& call, const array_ref<From, FromSpace>& s
         return transfer(call.exec(), label.c_str(), target.data, ToSpace::name, source.data, FromSpace::name,
                         bytes);
       }
-      // Kernels move rows between two places in the device faster than its DMA engines, and need none of
+      // Kernels move rows inside the device faster than its DMA engines, and need none of
       // them.
       if constexpr (!is_host_exec<Exec> && !inside) {
         if (suits_transfer(call.exec(), box, sizeof(To))) {

@@ -89,7 +89,7 @@ consteval void require_moved_elements(std::type_identity<paired_tables<From, Fro
 }  // namespace detail
 
 /// target[target_rows[p]] = source[source_rows[p]] for each position p, with conversion if the element types
-/// differ: blocks of caches, pages, particles that change places.
+/// differ: blocks of caches, pages, particles that change owners.
 ///
 ///   exec         the execution space instance that the work is enqueued on
 ///   source       the table whose rows are read: an array of any rank and strides, whose rows are what

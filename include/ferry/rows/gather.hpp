@@ -14,7 +14,6 @@
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/short_columns.hpp>
-#include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -24,19 +23,17 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 namespace ferry::detail {
 
-/// The places of a batch in the order of the table's pages. Positions of indices are sorted by pages for a
+/// The rows of a batch in the order of the table's pages. Positions of indices are sorted by pages for a
 /// gather that only needs locality: one or two sort passes and none of a plan's other arrays. Enqueued; the
 /// launch context owns the arrays.
 template <class Bounds, class Exec, class Access, class Batch>
-kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access& access,
-                                        const Batch& batch) {
+kernels::sorted_batch sort_batch(launch_context<Exec>& call, const Access& access, const Batch& batch) {
   if constexpr (is_plan<Batch>) {
     const plan_storage& store = *batch.storage();
     return {store.sorted_rows, store.order, static_cast<std::uint64_t>(batch.rows())};
@@ -65,26 +62,29 @@ kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access
   }
 }
 
-/// Gathers from a table in host memory into a batch on the device, by places sorted on the device. The
-/// device's teams gather from the front of the sorted places. The host's workers gather from the back into
-/// the ring, and other teams move those rows to the batch.
+/// Gathers from a table in host memory into a batch on the device, by rows sorted on the device. The
+/// device's teams gather from the front of the sorted rows. The host's workers gather from the back into
+/// slots, and other kernels move those rows to the batch.
 template <class Exec, class T, class TableSpace, class Out>
 void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpace>& table,
-                        const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {
+                        const kernels::sorted_batch& batch, const array_ref<Out, device_space>& out) {
   const auto label = label_of("gather", "cooperative");
   const std::int64_t n = out.rows();
   const std::int64_t by_teams = share_rows(
-      call, label, std::pair(places.sorted_rows, n), bytes_of_rows(out, 1),
-      [&](const auto& order) { launch_gather(call.exec(), label, table, out, places, n, order); },
-      [&](auto& slots, auto& queue, const auto& rows_from) {
+      call, label, std::pair(batch.sorted_rows, n), bytes_of_rows(out, 1),
+      [&](const auto& order) { launch_gather(call.exec(), label, table, out, batch, n, order); },
+      [&](auto& slots, auto& queue, const Exec& side, const std::uint64_t* rows) {
         slots.to_device(
-            queue, mover_from_slot<Exec>(out, places), all_by_ring{},
-            [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
-              const std::uint64_t* const rows = rows_from(first);
-              const auto packed =
-                  dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, out.width(), "slot");
-              launch_gather(host, label, table, packed, kernels::sorted_identity{rows, places.rows}, count);
-              return std::any_of(rows, rows + count, [&](std::uint64_t row) { return row >= places.rows; });
+            queue,
+            [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+              launch_gather(caller_thread{}, label, table, rows_in_slot<Out>(slot, count, out.width()),
+                            kernels::sorted_identity{rows + first, batch.rows}, count);
+            },
+            [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+              gather_by_slot(
+                  side, label, rows_in_slot<const Out>(slot, count, out.width()), out,
+                  kernels::sorted_positions{batch.sorted_rows + first, batch.order + first, batch.rows},
+                  count);
             });
       });
   moved_by_kernels<path::cooperative>(table, out, bytes_of_rows(table, by_teams));
@@ -98,23 +98,26 @@ namespace detail {
 
 /// Each different row of a plan is read once, to the first of its positions, and copied from there to the
 /// others; both passes give each thread equally many positions, however often a row comes.
-template <class Exec, class Access, class Out, class OutSpace>
+template <class Path, class Exec, class Access, class Out>
 void gather_once(launch_context<Exec>& call, const std::string& fetch, const std::string& expand,
-                 const Access& access, const row_plan& plan, const array_ref<Out, OutSpace>& out) {
+                 const Access& access, const row_plan& plan, const Out& out) {
   const std::int64_t n = plan.positions();
   const plan_storage& store = *plan.storage();
   const kernels::segment_heads heads{store.unique_rows, store.segment_begin, store.order, store.unique_count};
   decltype(auto) rows = access.rows(call);
   require_direct_reach(call.verb(), call.exec(), out);
+  // A refused verb counts no transfer.
+  [[maybe_unused]] const auto traffic =
+      count_transfer<Path>(call, access.table(), out, n * access.row_bytes());
   call.writes_to(out);
   launch_gather(call.exec(), fetch, rows, out, access.places(call, heads, n, plan.storage()), n);
   launch_gather(call.exec(), expand, read_only(out), out, kernels::repeated_positions{heads, store.inverse},
                 n);
 }
 
-template <class Path, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
-ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
-                  const array_ref<Out, OutSpace>& out) {
+template <class Path, class Bounds, class Exec, class Access, class Batch, class Out>
+ticket run_gather(const Exec& exec, const Access& access, const Batch& batch, const Out& out) {
+  using out_space = typename Out::memory_space;
   const std::int64_t n = positions_of(batch);
   const auto& table = access.table();
   const auto& plan = plan_of(batch);
@@ -125,16 +128,16 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
   if (out.width() == 0) look_at_bounds<Bounds>(call, batch, table.rows());
   if (out.size() == 0) return finish();
   const std::string& label = call.label(Access::template path_label<Path>);
-  if constexpr (Access::template gathers_apart<Path, Exec, OutSpace>) {
+  if constexpr (Access::template gathers_apart<Path, Exec, out_space>) {
     access.template gather_apart<Path, Bounds>(call, batch, out);
+  } else if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<out_space>) {
+    gather_once<Path>(call, label, call.label_part(label, "expand"), access, batch, out);
   } else {
     [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
-    if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<OutSpace>) {
-      gather_once(call, label, call.label_part(label, "expand"), access, batch, out);
-    } else if constexpr (Path::sorts) {
+    if constexpr (Path::sorts) {
       require_direct_reach("gather", exec, out);
       call.writes_to(out);
-      const auto source = sorted_places_of<Bounds>(call, access, batch);
+      const auto source = sort_batch<Bounds>(call, access, batch);
       decltype(auto) rows = access.rows(call);
       // Few teams could not saturate device memory.
       using order = std::conditional_t<std::is_same_v<typename Access::memory_space, device_space>,
@@ -162,17 +165,17 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch,
 }
 
 /// Chooses the path and gathers. `batch` comes from rows_named_by; require_batch has checked the arguments.
-template <class Asked, class Bounds, class Exec, class Access, class Batch, class Out, class OutSpace>
-ticket dispatch_gather(const Exec& exec, const Access& access, const Batch& batch,
-                       const array_ref<Out, OutSpace>& out) {
+template <class Asked, class Bounds, class Exec, class Access, class Batch, class Out>
+ticket dispatch_gather(const Exec& exec, const Access& access, const Batch& batch, const Out& out) {
+  using out_space = typename Out::memory_space;
   if constexpr (Access::may_need_host)
     if (access.needs_host()) return run_gather<path::staged, Bounds>(exec, access, batch, out);
-  if constexpr (!Access::is_strided && Access::template gathers_apart<Asked, Exec, OutSpace>) {
+  if constexpr (!Access::is_strided && Access::template gathers_apart<Asked, Exec, out_space>) {
     return run_gather<Asked, Bounds>(exec, access, batch, out);
   } else {
-    constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
-    const path_kind best =
-        choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(batch), is_plan<Batch>);
+    constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, out_space>();
+    const path_kind best = choose_path<paths, verb::gather, out_space>(exec, access.table(),
+                                                                       positions_of(batch), is_plan<Batch>);
     return on_path<paths>(
         best, [&]<class Path>(Path) __attribute__((always_inline)) {
           return run_gather<Path, Bounds>(exec, access, batch, out);
@@ -210,12 +213,10 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   if constexpr (detail::ByColumns<Table, Out>) {
     detail::require_output<Out>();
     detail::require_same_width<Table, Out>();
-    return detail::move_columns<chosen, false>(
-        "gather", exec, detail::read_only(make_ref(table)), indices, make_ref(out),
-        [&](auto& column, auto& sink, const auto& rows) {
-          return gather(exec, column, rows, sink, policies...);
-        },
-        [](auto&, const auto&) {});
+    return detail::move_columns<chosen, void>("gather", exec, detail::read_only(make_ref(table)), indices,
+                                              make_ref(out), [&](auto& column, auto& sink, const auto& rows) {
+                                                return gather(exec, column, rows, sink, policies...);
+                                              });
   } else {
     using access_type = detail::access_to<Table, true>;
     detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
@@ -226,15 +227,15 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     const access_type access(table, "gather");
     const auto batch = make_ref(out);
     detail::require_gathered<access_type, typename decltype(batch)::value_type>();
-    const auto& named = detail::rows_named_by(indices);
+    const auto& rows = detail::rows_named_by(indices);
     using source = std::remove_reference_t<decltype(access.table())>;
     if constexpr (access_type::is_strided &&
-                  detail::is_prebuilt_gather<chosen, Exec, source, decltype(named), decltype(batch)>) {
-      return detail::prebuilt_gather(exec, access.table(), named, batch);
+                  detail::is_prebuilt_gather<chosen, Exec, source, decltype(rows), decltype(batch)>) {
+      return detail::prebuilt_gather(exec, access.table(), rows, batch);
     } else {
-      detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
-      access.require_foreign("gather", named, batch);
-      return detail::dispatch_gather<asked, bounds_policy>(exec, access, named, batch);
+      detail::require_batch<Exec, chosen>("gather", access.table(), rows, batch);
+      access.require_foreign("gather", rows, batch);
+      return detail::dispatch_gather<asked, bounds_policy>(exec, access, rows, batch);
     }
   }
 }

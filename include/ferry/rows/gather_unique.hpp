@@ -8,12 +8,8 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/gather.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
-
-#include <cstdint>
-#include <string>
 
 namespace ferry {
 
@@ -24,19 +20,10 @@ template <class Exec, class Access, class Out, class OutSpace>
 ticket gather_unique_on(const Exec& exec, const Access& access, const row_plan& plan,
                         const array_ref<Out, OutSpace>& out) {
   launch_context<Exec> call(exec, "gather_unique");
-  const std::string& fetch = call.label("fetch");
-  const std::string& expand = call.label("expand");
-  const std::int64_t n = plan.positions();
   call.use(plan.storage());
-  if (out.size() != 0) {
-    // A refused verb counts no transfer.
-    require_direct_reach(call.verb(), call.exec(), access.table());
-    require_direct_reach(call.verb(), call.exec(), out);
-    [[maybe_unused]] const auto traffic =
-        count_transfer<path::direct>(call, access.table(), out, n * access.row_bytes());
-    gather_once(call, fetch, expand, access, plan, out);
-  }
-  return call.finish(access.table(), n, plan.storage()->signed_indices);
+  if (out.size() != 0)
+    gather_once<path::direct>(call, call.label("fetch"), call.label("expand"), access, plan, out);
+  return call.finish(access.table(), plan.positions(), plan.storage()->signed_indices);
 }
 
 }  // namespace detail
@@ -69,14 +56,14 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   const auto batch = make_ref(out);
   detail::require_gathered<access_type, typename decltype(batch)::value_type>();
   const access_type access(table, "gather_unique");
-  const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("gather_unique", access.table(), named, batch);
-  access.require_foreign("gather_unique", named, batch);
+  const auto& rows = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("gather_unique", access.table(), rows, batch);
+  access.require_foreign("gather_unique", rows, batch);
   if constexpr (detail::is_plan<Indices>)
-    return detail::gather_unique_on(exec, access, named, batch);
+    return detail::gather_unique_on(exec, access, rows, batch);
   else
     return detail::gather_unique_on(
-        exec, access, detail::plan_rows_of<bounds_policy>(exec, named, access.table().rows()), batch);
+        exec, access, detail::plan_rows_of<bounds_policy>(exec, rows, access.table().rows()), batch);
 }
 
 }  // namespace ferry

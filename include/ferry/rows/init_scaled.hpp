@@ -153,7 +153,7 @@ void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation
   const double scale = mirrored ? -deviation : deviation;
   const std::string label = "ferry::init::trunc_normal";
   if constexpr (kernels::is_drawn_as_float<element>) {
-    // Places of random::normal_quantile_at. Floats can't tell more than 2^24 apart.
+    // Points of random::normal_quantile_at. Floats distinguish 2^24 of them.
     const double begin = std::ceil(lower * 0x1p32), end = std::floor(upper * 0x1p32);
     if (end - begin >= 0x1p24) {
       const detail::numbers_between<element> range(low, high, false);

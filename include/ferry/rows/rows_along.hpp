@@ -6,7 +6,6 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstddef>
-#include <type_traits>
 
 namespace ferry {
 

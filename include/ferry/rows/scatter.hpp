@@ -70,20 +70,20 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
     detail::require_gathered<access_type, value>();
     detail::require_replacing<duplicates_policy, value>();
     const access_type access(table, "scatter");
-    const auto& named = detail::rows_named_by(indices);
+    const auto& rows = detail::rows_named_by(indices);
     using target = std::remove_reference_t<decltype(access.table())>;
     if constexpr (access_type::is_strided &&
-                  detail::is_prebuilt_update<chosen, Exec, target, decltype(named), decltype(batch)>) {
-      return detail::prebuilt_scatter(exec, access.table(), named, batch);
+                  detail::is_prebuilt_update<chosen, Exec, target, decltype(rows), decltype(batch)>) {
+      return detail::prebuilt_scatter(exec, access.table(), rows, batch);
     } else {
-      detail::require_batch<Exec, chosen>("scatter", access.table(), named, batch);
-      access.require_foreign("scatter", named, batch);
+      detail::require_batch<Exec, chosen>("scatter", access.table(), rows, batch);
+      access.require_foreign("scatter", rows, batch);
       if constexpr (access_type::encodes_rows) {
-        return access.template replace_rows<chosen, duplicates_policy>(exec, table, named, batch);
+        return access.template replace_rows<chosen, duplicates_policy>(exec, table, rows, batch);
       } else {
         using job = detail::replace_job<typename access_type::value_type, typename access_type::memory_space>;
         return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
-            exec, access, job{access.table()}, named, batch);
+            detail::row_update{exec, access, job{access.table()}, rows, batch});
       }
     }
   }

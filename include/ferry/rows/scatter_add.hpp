@@ -58,17 +58,17 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
     static_assert(NumberElement<element> && NumberElement<std::remove_cvref_t<decltype(*batch.data)>>,
                   "ferry: scatter_add adds, so the elements of table and values must be numbers.");
     using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-    const auto& named = detail::rows_named_by(indices);
+    const auto& rows = detail::rows_named_by(indices);
     using target = std::remove_reference_t<decltype(access.table())>;
     if constexpr (access_type::is_strided &&
-                  detail::is_prebuilt_update<chosen, Exec, target, decltype(named), decltype(batch)>) {
-      return detail::prebuilt_scatter_add(exec, access.table(), named, batch);
+                  detail::is_prebuilt_update<chosen, Exec, target, decltype(rows), decltype(batch)>) {
+      return detail::prebuilt_scatter_add(exec, access.table(), rows, batch);
     } else {
-      detail::require_batch<Exec, chosen>("scatter_add", access.table(), named, batch);
-      access.require_foreign("scatter_add", named, batch);
+      detail::require_batch<Exec, chosen>("scatter_add", access.table(), rows, batch);
+      access.require_foreign("scatter_add", rows, batch);
       using job = detail::add_job<element, typename access_type::memory_space>;
       return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
-          exec, access, job{access.table()}, named, batch);
+          detail::row_update{exec, access, job{access.table()}, rows, batch});
     }
   }
 }

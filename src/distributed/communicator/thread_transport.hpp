@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "watched_condition.hpp"
-
 #include <ferry/distributed/communicator/communication_error.hpp>
-#include <ferry/distributed/communicator/detail/device_lane.hpp>
-#include <ferry/distributed/communicator/detail/rank_devices.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,9 +19,67 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace ferry::detail {
+
+/// A condition variable for threads that mostly arrive together: a waiter watches for a moment before it
+/// sleeps, because a thread that slept wakes up some ten microseconds late. Every change of what the waiters
+/// wait for is made under the mutex and followed by notify_all() under the same lock.
+class watched_condition {
+ public:
+  /// Watches only if each of `threads` threads may have a processor.
+  explicit watched_condition(int threads)
+      : watches_(std::thread::hardware_concurrency() >= static_cast<unsigned>(threads)) {}
+
+  /// Locks the mutex. Threads that meet want it at once, each for less than a microsecond: one that slept for
+  /// it would come late to the next meeting, too.
+  [[nodiscard]] std::unique_lock<std::mutex> lock(std::mutex& guard) const {
+    std::unique_lock<std::mutex> ownership(guard, std::defer_lock);
+    take(ownership);
+    return ownership;
+  }
+  void notify_all() noexcept {
+    changes_.fetch_add(1, std::memory_order_relaxed);
+    sleepers_.notify_all();
+  }
+  /// May return early, as that of std::condition_variable.
+  std::cv_status wait_until(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point until) {
+    return watch(lock) ? std::cv_status::no_timeout : sleepers_.wait_until(lock, until);
+  }
+  template <class Predicate>
+  void wait(std::unique_lock<std::mutex>& lock, const Predicate& holds) {
+    while (!holds())
+      if (!watch(lock)) sleepers_.wait(lock);
+  }
+
+ private:
+  static constexpr std::chrono::microseconds moment{50};
+
+  void take(std::unique_lock<std::mutex>& ownership) const {
+    if (watches_)
+      for (const auto until = std::chrono::steady_clock::now() + moment;
+           std::chrono::steady_clock::now() < until;)
+        if (ownership.try_lock()) return;
+    ownership.lock();
+  }
+  /// True if something changed since the call. The last look is under the lock, so no change is missed.
+  bool watch(std::unique_lock<std::mutex>& ownership) {
+    if (!watches_) return false;
+    const std::uint64_t known = changes_.load(std::memory_order_relaxed);
+    ownership.unlock();
+    const auto until = std::chrono::steady_clock::now() + moment;
+    while (changes_.load(std::memory_order_relaxed) == known && std::chrono::steady_clock::now() < until)
+      continue;
+    take(ownership);
+    return changes_.load(std::memory_order_relaxed) != known;
+  }
+
+  const bool watches_;
+  std::atomic<std::uint64_t> changes_{0};
+  std::condition_variable sleepers_;
+};
 
 /// Threads of one process. Ranks meet under a mutex; the last one that arrives compares the notes and ends
 /// the round for all. Data is copied from the sender's memory by the receiver, outside of the mutex: by the

@@ -2,9 +2,7 @@
 #pragma once
 
 #include "../../../backends/enabled.hpp"
-#include "random_number.hpp"
 
-#include <ferry/distributed/shared/detail/owned_descriptor.hpp>
 #include <ferry/distributed/shared/detail/shared_segment.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/file.hpp>
@@ -28,6 +26,28 @@
 #include <utility>
 
 namespace ferry::detail {
+
+/// An open file descriptor.
+class owned_descriptor {
+ public:
+  owned_descriptor() = default;
+  explicit owned_descriptor(int descriptor) : descriptor_(descriptor) {}
+  owned_descriptor(owned_descriptor&& source) noexcept : descriptor_(std::exchange(source.descriptor_, -1)) {}
+  owned_descriptor& operator=(owned_descriptor&& source) noexcept {
+    std::swap(descriptor_, source.descriptor_);
+    return *this;
+  }
+  ~owned_descriptor() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  [[nodiscard]] int get() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// A number of the system that no other process gets, which is not 0.
+[[nodiscard]] std::uint64_t random_number();
 
 /// Host memory without a name, which other processes of the machine open by the number of its descriptor, in
 /// the accounts of its space. All of its pages are there from the beginning, and no process can take them away,

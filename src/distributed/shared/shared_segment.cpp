@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/shared/detail/shared_segment.hpp>
 
-#include <ferry/distributed/shared/detail/owned_descriptor.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/memory_charge.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include "random_number.hpp"
+#include "host_segment.hpp"
 
 #include <Kokkos_Core.hpp>
 

@@ -59,7 +59,7 @@ auto* weights_for_kernels([[maybe_unused]] launch_context<Exec>& call, const Wei
 }
 
 /// The side that pools: kernels of the execution space that write the pooled rows, kernels whose rows then
-/// travel through the ring, or the host's threads, so that only pooled rows travel.
+/// travel through slots, or the host's threads, so that only pooled rows travel.
 enum class pool_side : std::uint8_t { kernels, kernels_and_ring, host };
 
 /// The rows that kernels write: `rows`, or with Detour temporary ones of their size.

@@ -9,8 +9,8 @@
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/quantization.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -149,6 +149,15 @@ consteval auto backing_state() {
     return std::type_identity<no_record_state>{};
 }
 
+/// True if scales are an array in host memory, which is cached with the codes.
+template <class Table>
+consteval bool has_cached_scales() {
+  if constexpr (is_coded<Table>)
+    return has_scales<typename Table::quantization> && Table::scale_space::is_host_accessible;
+  else
+    return false;
+}
+
 /// The backing table of a cache, in host memory, as verbs see it.
 template <class Table>
 struct backing_table {
@@ -184,7 +193,7 @@ struct backing_table {
   static auto cache(Table& table, const Make& make) {
     if constexpr (!is_coded<Table>) {
       return make(backing_ref(table));
-    } else if constexpr (has_scales<typename Table::quantization> && Table::scale_space::is_host_accessible) {
+    } else if constexpr (has_cached_scales<Table>()) {
       return make(make_ref(table.codes()), make_ref(table.scales()));
     } else {
       return make(make_ref(table.codes()));

@@ -197,18 +197,18 @@ class table_access<cached_table<Table, Policy>> {
 
   /// scatter into quantized rows.
   template <class Chosen, class Duplicates, class Exec, class Named, class Value, class ValueSpace>
-  ticket replace_rows(const Exec& exec, const auto&, const Named& named,
+  ticket replace_rows(const Exec& exec, const auto&, const Named& batch,
                       const array_ref<Value, ValueSpace>& values) const {
     using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
     if constexpr (is_plan<Named>) {
-      return scatter_codes<typename Table::quantization, Duplicates>(exec, *this, named, values);
+      return scatter_codes<typename Table::quantization, Duplicates>(exec, *this, batch, values);
     } else {
       if (execution_backend<Exec>::capturing(exec))
         launch_context<Exec>(exec, "scatter")
             .refuse_capture(
                 "but indices into quantized rows of a cached_table are sorted, also distinct ones, which a graph can't repeat; make the plan before the capture");
       return scatter_codes<typename Table::quantization, Duplicates>(
-          exec, *this, plan_rows_of<bounds_policy>(exec, named, table_.rows()), values);
+          exec, *this, plan_rows_of<bounds_policy>(exec, batch, table_.rows()), values);
     }
   }
 
@@ -216,19 +216,17 @@ class table_access<cached_table<Table, Policy>> {
   [[nodiscard]] bool needs_host() const { return cache_.stage != nullptr; }
   /// Host threads bring the rows of host memory.
   template <class Path, class Bounds, class Exec, class Named, class Out, class OutSpace>
-  void gather_apart(launch_context<Exec>& call, const Named& named,
+  void gather_apart(launch_context<Exec>& call, const Named& batch,
                     const array_ref<Out, OutSpace>& out) const {
     [[maybe_unused]] const auto traffic =
-        count_transfer<Path>(call, table_, out, positions_of(named) * row_bytes());
+        count_transfer<Path>(call, table_, out, positions_of(batch) * row_bytes());
     call.refuse_capture("but host threads bring rows of this table, which a graph can't repeat");
     require_direct_reach(call.verb(), call.exec(), out);
     call.writes_to(out);
-    const std::int64_t n = positions_of(named);
-    const auto source = rows_for_kernels<Bounds>(call, named, table_.rows());
-    const auto* packed = find_items(call, source, {n, packing_of(cache_), false}, plan_of(named));
+    const std::int64_t n = positions_of(batch);
+    const auto source = rows_for_kernels<Bounds>(call, batch, table_.rows());
+    const auto* packed = find_items(call, source, {n, packing_of(cache_), false}, plan_of(batch));
     detail::gather_by_host(call, cache_, read_only(table_), packed, n, out);
-    // DMA from a page-locked table may still be in flight when the verb returns.
-    if constexpr (is_page_locked<memory_space>) call.reads_from(table_);
   }
 
  private:

@@ -45,11 +45,6 @@ struct missed_items {
   }
 };
 
-struct clear_lists {
-  std::uint32_t* counts;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { counts[i] = 0; }
-};
-
 }  // namespace ferry::kernels
 
 namespace ferry::detail {
@@ -63,7 +58,7 @@ kernels::missed_items empty_lists(launch_context<Exec>& call, std::int64_t items
   misses.items = call.template scratch<std::int64_t>(lists::lists * misses.room);
   misses.counts = call.template scratch<std::uint32_t>(lists::lists * lists::distance);
   launch(call.exec(), call.label("cached", "clear"), lists::lists * lists::distance,
-         kernels::clear_lists{misses.counts});
+         kernels::clear_numbers<std::uint32_t>{misses.counts});
   return misses;
 }
 

@@ -29,7 +29,7 @@
 /// Quantized rows behind a cache, which kernels decode.
 namespace ferry::kernels {
 
-/// Codes and scales in host memory and in slots. A row is named by its packed location.
+/// Codes and scales in host memory and in slots. A row is given by its packed location.
 template <class Q>
 struct codes_in_cache : coded_blocks<Q> {
   const std::byte* cold_codes = nullptr;
@@ -129,7 +129,7 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
   if constexpr (Duplicates::forbids) repeats = report_repeats(call, label, plan).findings;
   if (values.size() != 0) {
     const plan_storage& store = *plan.storage();
-    const auto near_batch = near_values<path::direct>(call, values);
+    const auto local_batch = local_values<path::direct>(call, values);
     const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
                                                std::is_same_v<Duplicates, duplicates::last>};
     const auto locations = access.template find_rows<path::direct>(call, plan);
@@ -142,8 +142,8 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
       const auto batch = read_only(rows);
       auto source = plan_source<which, T>(call, label, plan, batch);
       source.repeats = repeats;
-      launch_update<which>(exec, update_labels::of<replace_job<T, Space>>(call, label), located.job, source,
-                           plan.positions(), batch, located.order);
+      launch_update<which>(exec, update_labels::of<replace_job<T, Space>>(call, label), located.job,
+                           update_items{source, plan.positions(), batch}, located.order);
     };
     array_ref<typename Access::value_type, typename Access::memory_space> codes = weights;
     codes.extents[1] = weights.row_stride();
@@ -154,10 +154,10 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
         return rows_of_codes<Q>(codes, weights.scales, weights.tensor_scale);
     }();
     if constexpr (Duplicates::combines)
-      visit_encoded(call, label, parts, combined_values<Duplicates>(call, label, plan, near_batch), deciding,
+      visit_encoded(call, label, parts, combined_values<Duplicates>(call, label, plan, local_batch), deciding,
                     replace);
     else
-      visit_encoded(call, label, parts, near_batch, deciding, replace);
+      visit_encoded(call, label, parts, local_batch, deciding, replace);
   }
   return call.finish(weights, plan.positions(), plan.storage()->signed_indices);
 }

@@ -18,9 +18,7 @@ namespace ferry::detail {
 template <class Exec, class Chosen, bool Staged = false>
 consteval void require_cached_verb() {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
-  static_assert(
-      may_dereference<Exec, device_space>(),
-      "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
+  require_cached_rows<Exec>();
   static_assert(
       path_policy::chosen_at_run_time ||
           (!splits_rows<path_policy> && (Staged || !by_host_alone<path_policy>)),
@@ -34,11 +32,14 @@ consteval void require_writable() {
                 "ferry: the backing table of this cached_table is read-only, so verbs can't write to it.");
 }
 
-/// Runs a verb on the table itself, with all changes written to it. If `writes`, the cached rows are read
-/// again afterwards. Returns the verb's result; later verbs of any instance come after all of it.
-template <class Exec, class Run>
-auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool writes, const Run& run) {
+/// Runs a verb on the table itself, with all changes written to it. The cached rows of a table that is not
+/// const are read again afterwards. `operands`: see require_foreign. Returns the verb's result; later verbs
+/// of any instance come after all of it.
+template <class Exec, class Cached, class Run, class... Operands>
+auto run_on_table(const Exec& exec, const char* verb, Cached& table, const Run& run,
+                  const Operands&... operands) {
   require_cached_verb<Exec, chosen_policies<>>();
+  row_cache& cache = table.core();
   const cache_use use(cache, verb);
   {
     launch_context<Exec> call(exec, verb);
@@ -49,12 +50,13 @@ auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool wri
     call.finish().drop();
   }
   const auto reload = [&] {
-    if (!writes) return;
+    if constexpr (std::is_const_v<Cached>) return;
     launch_context<Exec> call(exec, verb);
     reload_rows(call, cache);
     call.finish().drop();
   };
   try {
+    require_foreign(verb, cache, operands...);
     if constexpr (std::is_void_v<decltype(run())>) {
       run();
       reload();

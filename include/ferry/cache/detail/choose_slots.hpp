@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -17,11 +18,10 @@ struct lone_thread {
   [[nodiscard]] static int rank() { return 0; }
   [[nodiscard]] static int size() { return 1; }
   static void barrier() {}
-  [[nodiscard]] static std::int64_t count_before(bool is_counted, std::int64_t& total) {
-    total = is_counted ? 1 : 0;
+  static std::int64_t sum_before(std::int64_t value, std::int64_t& total) {
+    total = value;
     return 0;
   }
-  [[nodiscard]] static std::int64_t sum(std::int64_t value) { return value; }
   [[nodiscard]] static std::int64_t broadcast(std::int64_t value) { return value; }
 };
 
@@ -33,18 +33,12 @@ struct block_of_threads {
   [[nodiscard]] KOKKOS_FUNCTION int rank() const { return member.team_rank(); }
   [[nodiscard]] KOKKOS_FUNCTION int size() const { return member.team_size(); }
   KOKKOS_FUNCTION void barrier() const { member.team_barrier(); }
-  /// How many threads of lower ranks count, and in `total` how many of all.
-  [[nodiscard]] KOKKOS_FUNCTION std::int64_t count_before(bool is_counted, std::int64_t& total) const {
-    const int value = is_counted ? 1 : 0;
-    const int before = member.team_scan(value);
-    int last = before + value;
-    member.team_broadcast(last, member.team_size() - 1);
-    total = last;
+  /// The sum of the values of lower ranks, and in `total` of all.
+  KOKKOS_FUNCTION std::int64_t sum_before(std::int64_t value, std::int64_t& total) const {
+    const std::int64_t before = member.team_scan(value);
+    total = before + value;
+    member.team_broadcast(total, member.team_size() - 1);
     return before;
-  }
-  [[nodiscard]] KOKKOS_FUNCTION std::int64_t sum(std::int64_t value) const {
-    member.team_reduce(Kokkos::Sum<std::int64_t>(value));
-    return value;
   }
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t broadcast(std::int64_t value) const {
     member.team_broadcast(value, 0);
@@ -52,14 +46,27 @@ struct block_of_threads {
   }
 };
 
+/// The neighbouring items of a thread.
+struct item_run {
+  std::int64_t begin, end;
+
+  template <class Team>
+  KOKKOS_FUNCTION static item_run of_thread(const Team& team, std::int64_t items) {
+    const std::int64_t count = (items + team.size() - 1) / team.size(),
+                       first = Kokkos::min(items, count * team.rank());
+    return {first, Kokkos::min(items, first + count)};
+  }
+};
+
 /// Looks up the slots of a batch's rows, and gives rows without one the slots of their group that were used
 /// least recently. Slots that the batch uses keep their rows. Rows get slots in the order of their first
 /// positions, and come into the order of use so: equal histories give equal slots.
 ///
-/// One team for each group passes over the positions: each hit marks its slot with the number of the batch
-/// and the position, each miss claims its row in the directory; the lowest position stays. The team then
-/// counts, moves unused slots to the front of the order of use, gives its first ones to the misses, and
-/// appends what was used. Positions of a list of one dimension belong to the groups of their rows.
+/// One team for each group; each thread has a run of neighbouring positions, so that numbers of earlier
+/// threads are one sum. Each hit marks its slot with the number of the batch and the position, each miss
+/// claims its row in the directory; the lowest position stays. The team then counts, moves unused slots to
+/// the front of the order of use, gives the first ones to the misses, and appends what was used. Positions of
+/// a list of one dimension belong to the groups of their rows.
 template <class Source, class Slot>
 struct choose_slots {
   detail::slot_book book;
@@ -68,7 +75,8 @@ struct choose_slots {
   Slot* slots;              ///< [positions of all lines]; null: only fetched
   std::int64_t positions;   ///< of a line
   std::int64_t table_rows;  ///< of all groups
-  bool by_lines;            ///< each group has a line of its own
+  detail::fast_divisor group_rows;
+  bool by_lines;  ///< each group has a line of its own
   bool spills;
   detail::report_writer report;
 
@@ -104,7 +112,7 @@ struct choose_slots {
     const std::int64_t row = source.row(place(group, position), false);
     if (row == no_row) return {-1, kind::none};
     if (row < 0 || row >= table_rows) return {-1, kind::bad};
-    if (row / uses.group_rows != group) return {-1, by_lines ? kind::bad : kind::foreign};
+    if (group_rows.quotient(row) != group) return {-1, by_lines ? kind::bad : kind::foreign};
     return {row, kind::own};
   }
   /// The entry of a row that the batch has claimed is that of its lowest position.
@@ -120,48 +128,61 @@ struct choose_slots {
 
   template <class Team>
   KOKKOS_FUNCTION void run(const Team& team, std::int64_t group) const {
-    if (report_bad_rows(team, group)) return write_slots(team, group);
     const std::int64_t first_slot = group * uses.group_slots;
     const std::uint64_t batch = next_batch(team, group);
-    std::int64_t hits = 0, misses = 0;
-    for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
-      const std::int64_t row = row_at(group, p).row;
-      if (row < 0) continue;
-      if (const std::uint32_t entry = book.directory.slot_of[row]; row_directory::is_cached(entry)) {
+    const item_run turn = item_run::of_thread(team, positions);
+    std::int64_t hits = 0, misses = 0, bad = 0;
+    for (std::int64_t p = turn.begin; p < turn.end; ++p) {
+      const wanted want = row_at(group, p);
+      if (want.type == kind::bad) {
+        ++bad;
+        const std::int64_t position = place(group, p);
+        if (by_lines || group == 0)
+          report.out_of_range(position, static_cast<std::uint64_t>(source.row(position, false)));
+      }
+      if (want.row < 0) continue;
+      if (const std::uint32_t entry = book.directory.slot_of[want.row]; row_directory::is_cached(entry)) {
         Kokkos::atomic_max(uses.marks + entry - 1, mark(batch, p));
         ++hits;
       } else {
-        Kokkos::atomic_max(book.directory.slot_of + row, claim(p));
+        Kokkos::atomic_max(book.directory.slot_of + want.row, claim(p));
         ++misses;
       }
     }
+    std::int64_t all_bad = 0;
+    team.sum_before(bad, all_bad);
     team.barrier();
-    std::int64_t new_rows = 0, used_slots = 0;
-    for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
+    // Both counts are below 2^31: one sum has new rows in its upper half, used slots in the lower one.
+    std::int64_t counts = 0;
+    for (std::int64_t p = turn.begin; p < turn.end; ++p) {
       const std::int64_t row = row_at(group, p).row;
       if (claims(row, p))
-        ++new_rows;
+        counts += std::int64_t{1} << 32;
       else if (is_first_use(row, p, batch))
-        ++used_slots;
+        ++counts;
     }
-    new_rows = team.sum(new_rows);
-    used_slots = team.sum(used_slots);
-    const std::int64_t unused = uses.group_slots - used_slots;
-    if (new_rows > unused && !spills) {
-      if (team.rank() == 0) report.overflow(group);
-      for (std::int64_t p = team.rank(); p < positions; p += team.size())
-        if (const std::int64_t row = row_at(group, p).row; claims(row, p)) book.directory.erase(row);
-      team.barrier();
-      return write_slots(team, group);
+    std::int64_t all_counts = 0;
+    const std::int64_t before = team.sum_before(counts, all_counts), new_rows = all_counts >> 32,
+                       unused = uses.group_slots - (all_counts & 0xffffffff);
+    const bool overflows = new_rows > unused && !spills, is_valid = all_bad == 0 && !overflows;
+    if (all_bad == 0 && overflows && team.rank() == 0) report.overflow(group);
+    const std::int64_t free_count = is_valid ? Kokkos::min(new_rows, unused) : 0;
+    if (is_valid) take_unused(team, first_slot, batch, free_count);
+    give_slots(team, group, batch, item_numbers{before >> 32, free_count});
+    if (is_valid) {
+      std::int64_t next = unused - free_count + (before & 0xffffffff) + Kokkos::min(before >> 32, free_count);
+      for (std::int64_t p = turn.begin; p < turn.end; ++p) {
+        const std::int64_t row = row_at(group, p).row;
+        if (is_first_use(row, p, batch))
+          uses.order[first_slot + next++] =
+              static_cast<std::int32_t>(book.directory.slot_of[row] - 1 - first_slot);
+      }
+      const std::int64_t tally = (group * team.size() + team.rank()) % detail::tally_room;
+      Kokkos::atomic_add(book.tallies + tally, static_cast<std::uint64_t>(hits));
+      Kokkos::atomic_add(book.tallies + detail::tally_room + tally, static_cast<std::uint64_t>(misses));
     }
-    const std::int64_t free_count = new_rows < unused ? new_rows : unused;
-    take_unused(team, first_slot, batch, free_count);
-    give_slots(team, group, batch, free_count);
-    append_used(team, group, batch, unused - free_count);
-    write_slots(team, group);
-    const std::int64_t tally = (group * team.size() + team.rank()) % detail::tally_room;
-    Kokkos::atomic_add(book.tallies + tally, static_cast<std::uint64_t>(hits));
-    Kokkos::atomic_add(book.tallies + detail::tally_room + tally, static_cast<std::uint64_t>(misses));
+    if (slots != nullptr)
+      for (std::int64_t p = turn.begin; p < turn.end; ++p) write_slot(group, p);
   }
 
   /// The number of the batch. Marks begin anew before numbers exceed 32 bits; the order of use stays.
@@ -179,60 +200,45 @@ struct choose_slots {
     return batch;
   }
 
-  /// True if the batch has bad rows, which one team reports.
-  template <class Team>
-  KOKKOS_FUNCTION bool report_bad_rows(const Team& team, std::int64_t group) const {
-    std::int64_t bad = 0;
-    for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
-      if (row_at(group, p).type != kind::bad) continue;
-      ++bad;
-      const std::int64_t position = place(group, p);
-      if (by_lines || group == 0)
-        report.out_of_range(position, static_cast<std::uint64_t>(source.row(position, false)));
-    }
-    return team.sum(bad) != 0;
-  }
-
   /// Moves the unused slots but the first `free_count` ones to the front of the order, and lists those.
   template <class Team>
   KOKKOS_FUNCTION void take_unused(const Team& team, std::int64_t first_slot, std::uint64_t batch,
                                    std::int64_t free_count) const {
     std::int32_t* const order = uses.order + first_slot;
-    std::int64_t unused = 0;
-    for (std::int64_t begin = 0; begin < uses.group_slots; begin += team.size()) {
-      const std::int64_t i = begin + team.rank();
-      const bool exists = i < uses.group_slots;
-      const std::int32_t slot = exists ? order[i] : 0;
-      const bool is_unused = exists && uses.marks[first_slot + slot] >> 32 != batch;
-      std::int64_t total = 0;
-      const std::int64_t number = unused + team.count_before(is_unused, total);
-      if (is_unused)
-        (number < free_count ? uses.free_slots + first_slot + number : order + number - free_count)[0] = slot;
-      unused += total;
-      team.barrier();
-    }
+    std::int32_t* const unused = uses.free_slots + first_slot;
+    const item_run turn = item_run::of_thread(team, uses.group_slots);
+    std::int64_t count = 0, all_unused = 0;
+    for (std::int64_t i = turn.begin; i < turn.end; ++i)
+      count += uses.marks[first_slot + order[i]] >> 32 != batch ? 1 : 0;
+    std::int64_t next = team.sum_before(count, all_unused);
+    for (std::int64_t i = turn.begin; i < turn.end; ++i)
+      if (uses.marks[first_slot + order[i]] >> 32 != batch) unused[next++] = order[i];
+    team.barrier();
+    for (std::int64_t i = free_count + team.rank(); i < all_unused; i += team.size())
+      order[i - free_count] = unused[i];
   }
 
-  /// Gives new rows the slots that were free_count, and lists these for the kernel that moves rows.
+  /// The new rows before those of a thread, and how many get a slot.
+  struct item_numbers {
+    std::int64_t before, with_slot;
+  };
+  /// Gives new rows free slots, and lists these for the kernel that moves rows. The others lose their claims.
   template <class Team>
   KOKKOS_FUNCTION void give_slots(const Team& team, std::int64_t group, std::uint64_t batch,
-                                  std::int64_t free_count) const {
+                                  item_numbers new_rows) const {
     const std::int64_t first_slot = group * uses.group_slots;
     std::int64_t list = 0;
     if (team.rank() == 0)
       list = static_cast<std::int64_t>(
-          Kokkos::atomic_fetch_add(book.moving_count, static_cast<std::uint64_t>(free_count)));
+          Kokkos::atomic_fetch_add(book.moving_count, static_cast<std::uint64_t>(new_rows.with_slot)));
     list = team.broadcast(list);
-    std::int64_t new_rows = 0;
-    for (std::int64_t begin = 0; begin < positions; begin += team.size()) {
-      const std::int64_t p = begin + team.rank();
-      const std::int64_t row = p < positions ? row_at(group, p).row : -1;
-      const bool is_new = claims(row, p);
-      std::int64_t total = 0;
-      const std::int64_t number = new_rows + team.count_before(is_new, total);
-      new_rows += total;
-      if (!is_new) continue;
-      if (number >= free_count) {
+    team.barrier();
+    std::int64_t number = new_rows.before;
+    const item_run turn = item_run::of_thread(team, positions);
+    for (std::int64_t p = turn.begin; p < turn.end; ++p) {
+      const std::int64_t row = row_at(group, p).row;
+      if (!claims(row, p)) continue;
+      if (number >= new_rows.with_slot) {
         book.directory.erase(row);
         continue;
       }
@@ -245,40 +251,19 @@ struct choose_slots {
       book.current_rows[slot] = row + 1;
       book.directory.insert(row, slot);
       uses.marks[slot] = mark(batch, p);
+      ++number;
     }
     team.barrier();
   }
 
-  /// Appends the slots that the batch uses to the order, by their first positions.
-  template <class Team>
-  KOKKOS_FUNCTION void append_used(const Team& team, std::int64_t group, std::uint64_t batch,
-                                   std::int64_t end) const {
-    const std::int64_t first_slot = group * uses.group_slots;
-    for (std::int64_t begin = 0; begin < positions; begin += team.size()) {
-      const std::int64_t p = begin + team.rank();
-      const std::int64_t row = p < positions ? row_at(group, p).row : -1;
-      const bool is_first = is_first_use(row, p, batch);
-      std::int64_t total = 0;
-      const std::int64_t number = end + team.count_before(is_first, total);
-      if (is_first)
-        uses.order[first_slot + number] =
-            static_cast<std::int32_t>(book.directory.slot_of[row] - 1 - first_slot);
-      end += total;
-    }
-  }
-
-  /// Writes the slots. Positions of a list of one dimension that have no row are those of the first team.
-  template <class Team>
-  KOKKOS_FUNCTION void write_slots(const Team& team, std::int64_t group) const {
-    if (slots == nullptr) return;
-    for (std::int64_t p = team.rank(); p < positions; p += team.size()) {
-      const wanted want = row_at(group, p);
-      if (want.type == kind::own) {
-        const std::uint32_t entry = book.directory.slot_of[want.row];
-        slots[place(group, p)] = row_directory::is_cached(entry) ? static_cast<Slot>(entry - 1) : no_slot;
-      } else if (want.type != kind::foreign && (by_lines || group == 0)) {
-        slots[place(group, p)] = want.type == kind::none ? no_row : no_slot;
-      }
+  /// Writes a slot. Positions of a list of one dimension that have no row are those of the first team.
+  KOKKOS_FUNCTION void write_slot(std::int64_t group, std::int64_t p) const {
+    const wanted want = row_at(group, p);
+    if (want.type == kind::own) {
+      const std::uint32_t entry = book.directory.slot_of[want.row];
+      slots[place(group, p)] = row_directory::is_cached(entry) ? static_cast<Slot>(entry - 1) : no_slot;
+    } else if (want.type != kind::foreign && (by_lines || group == 0)) {
+      slots[place(group, p)] = want.type == kind::none ? no_row : no_slot;
     }
   }
 };

@@ -76,39 +76,42 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
 }
 
 template <class Exec>
-ticket flush_cache(const Exec& exec, row_cache& cache) {
+consteval void require_cached_rows() {
   static_assert(
       may_dereference<Exec, device_space>(),
       "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
-  const cache_use use(cache, "flush");
-  launch_context<Exec> call(exec, "flush");
-  call.refuse_capture("but a flush ends what later verbs see as changes; flush before the capture");
-  flush_rows(call, cache);
+}
+
+/// A call on the cache alone.
+template <class Exec, class Work>
+ticket call_on_cache(const Exec& exec, const char* verb, row_cache& cache, const Work& work) {
+  require_cached_rows<Exec>();
+  const cache_use use(cache, verb);
+  launch_context<Exec> call(exec, verb);
+  work(call);
   return call.finish();
 }
 
-/// forget of a cached_table.
 template <class Exec>
-ticket forget_group(const Exec& exec, row_cache& cache, std::int64_t group) {
-  static_assert(
-      may_dereference<Exec, device_space>(),
-      "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
-  const cache_use use(cache, "forget");
-  launch_context<Exec> call(exec, "forget");
-  empty_group(call, cache, group);
-  return call.finish();
+ticket flush_cache(const Exec& exec, row_cache& cache) {
+  return call_on_cache(exec, "flush", cache, [&](launch_context<Exec>& call) {
+    call.refuse_capture("but a flush ends what later verbs see as changes; flush before the capture");
+    flush_rows(call, cache);
+  });
 }
 
 std::size_t cached_slots(row_cache& cache);
 
-/// The slots of the table as an array.
+/// The slots of a cached array as an array, with all that lies between one row and the next one.
 template <class T, class Space>
-tensor_view<const T, device_space> rows_in_slots(row_cache& cache, const array_ref<T, Space>& table) {
-  std::array<std::size_t, max_rank> extents{};
-  for (std::size_t d = 0; d < table.rank; ++d) extents[d] = static_cast<std::size_t>(table.extents[d]);
-  extents[0] = cached_slots(cache);
-  return {reinterpret_cast<const T*>(cache.arrays.front().hot),
-          shape<dynamic_rank>::make(std::span<const std::size_t>(extents.data(), table.rank),
+tensor_view<const T, device_space> rows_in_slots(row_cache& cache, std::size_t number,
+                                                 const array_ref<T, Space>& rows) {
+  std::array<std::size_t, max_rank> extents{cached_slots(cache), static_cast<std::size_t>(rows.row_stride())};
+  const bool is_dense = rows.row_stride() == rows.width();
+  for (std::size_t d = 1; is_dense && d < rows.rank; ++d)
+    extents[d] = static_cast<std::size_t>(rows.extents[d]);
+  return {reinterpret_cast<const T*>(cache.arrays[number].hot),
+          shape<dynamic_rank>::make(std::span<const std::size_t>(extents.data(), is_dense ? rows.rank : 2),
                                     cache.label + "::hot", sizeof(T))};
 }
 

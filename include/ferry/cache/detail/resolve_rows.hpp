@@ -60,7 +60,8 @@ void resolve_rows(launch_context<Exec>& call, row_cache& cache, const Source& so
   launch(call.exec(), label, 1, kernels::clear_count{memory.book.moving_count});
   launch_groups(call.exec(), label, memory.uses.groups,
                 kernels::choose_slots<Source, Slot>{memory.book, memory.uses, source, slots, batch.positions,
-                                                    cache.rows, batch.by_lines, spills, call.report()});
+                                                    cache.rows, fast_divisor(memory.uses.group_rows),
+                                                    batch.by_lines, spills, call.report()});
   swap_listed_rows(call, cache, blocks);
 }
 

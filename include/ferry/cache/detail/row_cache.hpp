@@ -58,12 +58,18 @@ struct row_directory {
   KOKKOS_FORCEINLINE_FUNCTION void erase(std::int64_t row) const { slot_of[row] = 0; }
 };
 
+template <class Number>
+struct clear_numbers {
+  Number* numbers;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { numbers[i] = 0; }
+};
+
 }  // namespace ferry::kernels
 
 namespace ferry::detail {
 
 /// An array with a row per row of the table, and the memory for its cached rows. Slots have the row stride of
-/// the array, and lie a multiple of it apart from the array's rows: base + place * stride addresses both.
+/// the array, and lie a multiple of it apart from the array's rows: base + index * stride addresses both.
 struct cached_array {
   std::uintptr_t cold = 0;     ///< row 0 in host memory
   std::uintptr_t hot = 0;      ///< slot 0
@@ -74,9 +80,6 @@ struct cached_array {
 
   cached_array() = default;
   cached_array(const untyped_array& array, std::int64_t bytes_of_row);
-
-  /// The parts of a row begin before this many bytes of row 0.
-  [[nodiscard]] std::uintptr_t part_bytes() const { return static_cast<std::uintptr_t>(row_bytes); }
 
   void allocate(const std::string& label, std::int64_t slots);
 };
@@ -241,7 +244,7 @@ void require_foreign_array(const char* verb, const row_cache& cache, const untyp
 /// left out have no such memory. The caller holds a cache_use.
 template <class... Operands>
 void require_foreign(const char* verb, const row_cache& cache, const Operands&... operands) {
-  const auto check = [&](const auto& operand) {
+  [[maybe_unused]] const auto check = [&](const auto& operand) {
     if constexpr (std::is_convertible_v<decltype(operand), untyped_array>)
       require_foreign_array(verb, cache, operand);
     else if constexpr (requires { make_ref(operand); })

@@ -72,7 +72,7 @@ array_ref<Byte, Space> byte_rows(const cached_array& table, std::uintptr_t addre
   return view;
 }
 
-/// Loads slots through the staging ring: those whose row is new, or all. `context` is the launch_context of a
+/// Loads slots by host threads: those whose row is new, or all. `context` is the launch_context of a
 /// verb on Exec. Occupies the calling thread.
 template <class Exec>
 void stage_rows(void* context, const row_cache& cache, bool every_slot) {

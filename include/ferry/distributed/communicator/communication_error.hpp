@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/library.hpp>
+#include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/error.hpp>
 
 namespace ferry {

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <ferry/distributed/communicator/communication_error.hpp>
-#include <ferry/distributed/communicator/detail/rank_devices.hpp>
-#include <ferry/distributed/communicator/detail/run_ranks.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/memory/device.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -21,6 +20,41 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace ferry::detail {
+
+template <class Exec>
+class device_instance;
+
+/// The devices of the ranks of a group, with an instance for each rank. Kokkos::finalize ends the instances.
+class rank_devices {
+ public:
+  using exec_space = Kokkos::DefaultExecutionSpace;
+
+  /// Makes the instances. Throws invalid_argument for a device that there is none of.
+  explicit rank_devices(const std::vector<int>& ids);
+  rank_devices(const rank_devices&) = delete;
+  rank_devices& operator=(const rank_devices&) = delete;
+  ~rank_devices();
+
+  [[nodiscard]] device of(int rank) const;
+  [[nodiscard]] exec_space instance(int rank) const;
+
+ private:
+  std::vector<int> ids_;
+  std::vector<std::shared_ptr<device_instance<exec_space>>> instances_;
+};
+
+/// Refuses a child process, whose ranks would speak in the place of its parent's.
+void require_own_ranks(const transport& group);
+
+/// See communicator::rank.
+[[nodiscard]] int acting_rank(const transport& group);
+
+/// Calls function(rank) on one thread for each rank of this process; see communicator::run.
+void run_ranks(transport& group, function_ref<void(int)> function);
+
+}  // namespace ferry::detail
 
 namespace ferry {
 

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
 #include <ferry/distributed/sharded/detail/fetch_rows.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>
-#include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
@@ -21,37 +21,6 @@
 
 namespace ferry {
 
-namespace detail {
-
-template <class Exec, class Rule, class Table, class State, class... Policies>
-struct sharded_catch_up : verb_on_shards<Table> {
-  using base = verb_on_shards<Table>;
-  using base::call, base::table;
-
-  const Exec& exec;
-  const Rule& rule;
-  State& state;
-
-  sharded_catch_up(const Exec& instance, const Rule& optimizer, Table& shards, State& moments,
-                   const call_note& note)
-      : base(shards, note), exec(instance), rule(optimizer), state(moments) {}
-
-  void check() {
-    state.require_made_for("catch_up", table);
-    require_optimizer("catch_up", rule, whole_ref(table));
-  }
-  void apply() {
-    write_jointly(call.first(), call.last(), [&](int r) {
-      catch_up(shard_instance(table.comm(), r, exec), rule_of_shard(rule, table, state, r), table.shard(r),
-               state.shard(r), Policies{}...)
-          .join();
-    });
-    call.agree();
-  }
-};
-
-}  // namespace detail
-
 /// Under step_count::catch_up: applies to every row of a sharded table the steps that it missed, see catch_up
 /// for an ordinary table. Collective, see sharded_table. Blocks until all ranks have written.
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
@@ -64,10 +33,20 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     sharded_state<StateRule, StateType, StateSpace>& state, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   auto note = detail::note_of<chosen, Rule>("catch_up", table);
-  detail::sharded_catch_up<Exec, Rule, sharded_table<T, Space, Spread>,
-                           sharded_state<StateRule, StateType, StateSpace>, Policies...>
-      verb(exec, rule, table, state, detail::add_state(detail::add_options(note, rule), state));
-  return verb.call.run(verb);
+  detail::collective call(table.comm(), detail::add_state(detail::add_options(note, rule), state));
+  return call.guarded([&]() -> ticket {
+    state.require_made_for("catch_up", table);
+    detail::require_optimizer("catch_up", rule, detail::whole_ref(table));
+    call.agree();
+    detail::write_jointly(call.first(), call.last(), [&](int r) {
+      catch_up(detail::shard_instance(table.comm(), r, exec), detail::rule_of_shard(rule, table, state, r),
+               table.shard(r), state.shard(r), Policies{}...)
+          .join();
+    });
+    call.agree();
+    call.close();
+    return {};
+  });
 }
 
 /// Under step_count::catch_up: out[p] = row indices[p] of a sharded table with all missed steps applied, see

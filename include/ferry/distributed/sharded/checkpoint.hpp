@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/sharded/detail/ranked_entry.hpp>
 #include <ferry/distributed/sharded/detail/sharded_entries.hpp>
+#include <ferry/distributed/sharded/detail/sharded_rows.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
-#include <ferry/distributed/sharded/detail/placed_value.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
-#include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/rows/detail/fill_elements.hpp>
+#include <ferry/rows/detail/global_rows.hpp>
 #include <ferry/rows/init.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/tensor.hpp>
+
+#include <Kokkos_Macros.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -16,53 +20,46 @@
 #include <string>
 #include <type_traits>
 
+namespace ferry::kernels {
+
+/// A generator for a shard: elements get the values of their positions in the whole table.
+template <class Generator>
+struct placed_value {
+  static constexpr bool is_by_position = false;
+  static constexpr int neighbours = [] {
+    if constexpr (requires { Generator::neighbours; }) return Generator::neighbours;
+    return 0;
+  }();
+  Generator generator;
+  global_rows rows;
+  detail::fast_divisor width;
+
+  KOKKOS_FUNCTION auto operator()(std::int64_t row, std::int64_t column, std::int64_t) const {
+    const std::int64_t whole = rows(row);
+    return generator(whole, column, whole * width.divisor() + column);
+  }
+  /// For neighbours of one row.
+  KOKKOS_FUNCTION auto draw(std::int64_t number) const requires(neighbours > 0) {
+    const std::int64_t position = number * neighbours;
+    const std::int64_t row = width.quotient(position);
+    return generator.draw((rows(row) * width.divisor() + position - row * width.divisor()) / neighbours);
+  }
+  template <class T>
+  void run(std::int64_t row, std::int64_t column, std::int64_t, std::int64_t count, T* target) const
+      requires(neighbours > 0) {
+    const std::int64_t whole = rows(row);
+    generator.run(whole, column, whole * width.divisor() + column, count, target);
+  }
+};
+
+}  // namespace ferry::kernels
+
 namespace ferry {
 
 namespace detail {
 
 /// Fills the shards. `check(array)` throws for bad arguments, `generator()` makes the values of all rows.
-template <class Exec, class Table, class Check, class Generator>
-struct sharded_init : verb_on_shards<Table> {
-  using base = verb_on_shards<Table>;
-  using base::call, base::table;
-  using value = typename Table::value_type;
-
-  const char* verb;
-  const Exec& exec;
-  const Check& check_arguments;
-  const Generator& generator;
-
-  sharded_init(const char* name, const Exec& instance, Table& rows, const Check& check_values,
-               const Generator& make_values, const call_note& note)
-      : base(rows, note), verb(name), exec(instance), check_arguments(check_values), generator(make_values) {}
-
-  void check() {
-    tensor<value, typename Table::memory_space> none(table.label(), memory_home(exec), 0, table.width());
-    check_arguments(none);
-  }
-  // After agree(): other ranks may read the shards by path::peer until they come there.
-  void apply() {
-    for (int r = call.first(); r < call.last(); ++r) fill(r);
-    call.agree();
-  }
-
- private:
-  void fill(int rank) {
-    const auto instance = shard_instance(table.comm(), rank, exec);
-    const std::string label = std::string("ferry::").append(verb);
-    const auto values = generator();
-    using generated = std::remove_const_t<decltype(values)>;
-    if constexpr (std::is_same_v<generated, kernels::constant_value<value>>)
-      generate(instance, label, make_ref(table.shard(rank)), values);
-    else
-      generate(instance, label, make_ref(table.shard(rank)),
-               kernels::placed_value<generated>{values, this->rows_of_shard(rank),
-                                                fast_divisor(static_cast<std::int64_t>(table.width()))});
-  }
-};
-
-/// sharded_init. `agreed` are the arguments that must be the same on all ranks, and so must the type of
-/// Function.
+/// `agreed` are the arguments that must be the same on all ranks, and so must the type of Function.
 template <class Function = void, class Exec, class T, class Space, class Spread, class Check, class Generator,
           class... Agreed>
 void init_sharded(const char* name, const Exec& exec, sharded_table<T, Space, Spread>& table,
@@ -71,9 +68,25 @@ void init_sharded(const char* name, const Exec& exec, sharded_table<T, Space, Sp
   require_reach<Exec, tensor<T, Space>>();
   auto note = note_of<Function>(name, table);
   (note.add_hidden(note_part::values, agreed), ...);
-  sharded_init<Exec, sharded_table<T, Space, Spread>, Check, Generator> verb(name, exec, table, check,
-                                                                             generator, note);
-  verb.call.run(verb).drop();
+  collective call(table.comm(), note);
+  call.guarded([&] {
+    tensor<T, Space> none(table.label(), memory_home(exec), 0, table.width());
+    check(none);
+    call.agree();  // other ranks may read the shards by path::peer until they come here
+    for (int r = call.first(); r < call.last(); ++r) {
+      const auto instance = shard_instance(table.comm(), r, exec);
+      const auto values = generator();
+      using generated = std::remove_const_t<decltype(values)>;
+      if constexpr (std::is_same_v<generated, kernels::constant_value<T>>)
+        generate(instance, joined("ferry::", name), make_ref(table.shard(r)), values);
+      else
+        generate(instance, joined("ferry::", name), make_ref(table.shard(r)),
+                 kernels::placed_value<generated>{values, row_numbers(table, r),
+                                                  fast_divisor(static_cast<std::int64_t>(table.width()))});
+    }
+    call.agree();
+    call.close();
+  });
 }
 
 template <class Exec>

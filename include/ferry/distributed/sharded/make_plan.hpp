@@ -30,18 +30,12 @@ template <class Exec>
 owned_rows<Exec> collect_rows(collective& call, const Exec& exec, const Exec& shard_exec, int rank,
                               const sharded_plan_storage<Exec>& plan, std::int64_t shard_rows) {
   using local_list = near_space<Exec>;
-  const auto [first, last] = plan.items.group(rank);
+  const auto begin = begins_for(call, plan.items, plan.headers.in_begin, rank);
   owned_rows<Exec> owned;
-  owned.rows = payload<std::int64_t, local_list>(
-      shard_exec, "rows of all ranks", call.is_whole() ? last - first : plan.headers.in_begin.back());
-  if (call.is_whole()) {
-    copy_home(shard_exec, owned.rows.data(), exec, plan.items.rows + first,
-              owned.rows.size() * sizeof(std::int64_t));
-  } else {
-    exchange_parts lists(call.ranks());
-    lists.add(plan.items, plan.items.rows, plan.headers.in_begin, owned.rows.data(), 1);
-    lists.template move<local_list>(call, exec, shard_exec);
-  }
+  owned.rows = payload<std::int64_t, local_list>(shard_exec, "rows of all ranks", begin.back());
+  exchange_parts lists(call, rank);
+  lists.add(plan.items, plan.items.rows, begin, owned.rows.data(), 1);
+  lists.template move<local_list>(exec, shard_exec);
   owned.plan = make_plan(shard_exec, owned.rows, shard_rows, bounds::unchecked{});
   return owned;
 }
@@ -52,7 +46,7 @@ std::shared_ptr<const sharded_plan_storage<Exec>> plan_batches(const Exec& exec,
                                                                const Table& table, const call_note& note) {
   static constexpr const char* verb = "make_plan";
   collective call(table.comm(), note);
-  return call.guarded([&]() -> std::shared_ptr<const sharded_plan_storage<Exec>> {
+  try {
     const std::uint64_t number = call.next_number();
     const auto rows = static_cast<std::int64_t>(table.rows());
     const auto list = index_ref(indices);
@@ -73,13 +67,16 @@ std::shared_ptr<const sharded_plan_storage<Exec>> plan_batches(const Exec& exec,
     plan->in_place = agree_to_pull<Exec>(call, plan->headers);
     for (int r = call.first(); r < call.last(); ++r) {
       const auto shard_rows = static_cast<std::int64_t>(table.rows_of(r));
-      plan->owned.push_back(plan->in_place ? join_rows(verb, instance(r), r, plan->headers, shard_rows)
+      plan->owned.push_back(plan->in_place ? join_rows(verb, instance(r), plan->headers, shard_rows)
                                            : collect_rows(call, exec, instance(r), r, *plan, shard_rows));
     }
     call.agree();
     call.close();
     return plan;
-  });
+  } catch (...) {
+    call.report_failure();
+    throw;
+  }
 }
 
 }  // namespace detail

@@ -7,13 +7,12 @@
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
-#include <ferry/distributed/sharded/shardings/cyclic.hpp>
+#include <ferry/distributed/sharded/shardings.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <concepts>

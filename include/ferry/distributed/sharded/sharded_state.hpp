@@ -4,7 +4,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/distributed/communicator/communicator.hpp>
-#include <ferry/distributed/sharded/detail/row_spread.hpp>
+#include <ferry/distributed/sharded/detail/sharded_rows.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/function_ref.hpp>

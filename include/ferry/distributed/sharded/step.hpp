@@ -1,50 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
-#include <ferry/distributed/sharded/detail/coded_shard.hpp>
-#include <ferry/distributed/sharded/detail/scan_values.hpp>
+#include <ferry/distributed/sharded/detail/batch_headers.hpp>
+#include <ferry/distributed/sharded/detail/gather_in_parts.hpp>
+#include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_batch.hpp>
-#include <ferry/distributed/sharded/detail/sharded_dense_step.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/detail/values_of_batch.hpp>
 #include <ferry/distributed/sharded/make_state.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/error.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/step.hpp>
+#include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
+#include <ferry/policy/nonfinite.hpp>
+#include <ferry/policy/step_count.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/tensor.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
-namespace ferry {
+namespace ferry::detail {
 
-namespace detail {
-
-/// A step of the rows of a shard that a plan names. Gradients have been checked with the batches.
-template <class Policies, class Exec, class Rule, class Table, class State, class T, class Space>
-void step_shard_rows(const Exec& shard_exec, const Rule& rule, Table& table, State& state, int rank,
-                     const row_plan& plan, const array_ref<const T, Space>& grads) {
-  step_rows<Policies, values_of_ranks>(shard_exec, rule_of_shard(rule, table, state, rank),
-                                       step_access_of_shard(table, rank), state.shard(rank), plan, grads)
-      .join();
+/// Refuses gradients that are not those of the rows of this thread's shards.
+template <class Table, class Values>
+void require_rows_of_thread(const collective& call, const Table& table, const Values& values) {
+  require_dense_rows("step", values);
+  const std::int64_t rows =
+      call.is_whole() ? static_cast<std::int64_t>(table.rows()) : table.rows_of(call.rank());
+  if (values.rows() == rows && values.width() == static_cast<std::int64_t>(table.width())) return;
+  const std::string part = call.is_whole() ? "" : joined("the shard of rank ", call.rank(), " of ");
+  throw invalid_argument(joined("ferry::step: without indices ", values.describe(),
+                                " must have the extents [", rows, " x ", table.width(), "] of ", part,
+                                whole_ref(table).describe()));
 }
 
-}  // namespace detail
+/// A step of all rows of a sharded table. Rows stay with their owners, and so do the gradients of ranks. One
+/// thread that acts for the group brings those of the whole table into the order of each shard.
+template <class Chosen, class Exec, class Rule, class Table, class State, class Values>
+ticket step_all_shards(const Exec& exec, const Rule& rule, Table& table, State& state, const Values& values,
+                       const call_note& note) {
+  using count_policy = typename Chosen::template get<step_count_category, step_count::global>;
+  using nonfinite_policy = typename Chosen::template get<nonfinite_category, nonfinite::keep>;
+  using policies_of_shard = chosen_policies<shard_step_policies<Chosen, duplicates::assume_unique>>;
+  using value = std::remove_const_t<typename Values::value_type>;
+  using home = payload_space<Exec, typename Table::memory_space, typename Values::memory_space>;
+  collective call(table.comm(), note);
+  return call.guarded([&]() -> ticket {
+    ticket refused;
+    require_rows_of_thread(call, table, values);
+    require_apart("step", call, table, values);
+    require_array_device("step", exec, values);
+    require_sharded_step<count_policy,
+                         step_type<typename Table::value_type, typename State::value_type, value>>(
+        "step", call, rule, table, state);
+    sharded_batch<Exec, Table> batch(call, "step", exec, table);
+    if constexpr (nonfinite_policy::looks) {
+      batch.meet_again(scan_values(exec, values));
+      if (batch.template refuses_gradients<nonfinite_policy>(refused, state)) return refused;
+    } else {
+      call.agree();
+    }
+    const auto step_shard = [&](int r, const Exec& shard_exec, const auto& grads) {
+      step_rows<policies_of_shard>(shard_exec, rule_of_shard(rule, table, state, r),
+                                   step_access_of_shard(table, r), state.shard(r),
+                                   every_row{table.rows_of(r)}, grads)
+          .join();
+    };
+    write_jointly(call.first(), call.last(), [&](int r) {
+      const Exec shard_exec = batch.instance(r);
+      if (!call.is_whole() && !lies_elsewhere(shard_exec, values)) {
+        execution_backend<Exec>::fence(exec, "ferry::step");  // the shard's instance may be another one
+        return step_shard(r, shard_exec, values);
+      }
+      auto arrived = payload<value, home>(shard_exec, "gradients", table.rows_of(r), table.width());
+      if (call.is_whole())
+        gather_rows_of_shard(exec, values, table, r, arrived);
+      else
+        copy(exec, values, arrived).join();
+      step_shard(r, shard_exec, read_only(make_ref(arrived)));
+    });
+    call.agree();  // no rank returns before all have written
+    call.close();
+    return {};
+  });
+}
+
+}  // namespace ferry::detail
+
+namespace ferry {
 
 /// One optimizer step on the rows that the batches of all ranks name, as if they were one batch, by rank.
 /// Arguments and policies are those of step on an ordinary table; indices may also be a sharded_plan, or a
@@ -74,24 +137,20 @@ template <class Exec, class Rule, detail::ShardedRows Table, class StateRule, cl
   detail::require_sharded_verb<Exec, Table, Indices, Grads, chosen, true, true>();
   detail::require_scales_of_shards<Exec, Table>();
   using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
-  const auto sources = detail::read_only(make_ref(grads));
-  using value = std::remove_const_t<typename decltype(sources)::value_type>;
-  static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
-  using home =
-      detail::payload_space<Exec, typename Table::memory_space, typename decltype(sources)::memory_space>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using count_policy = typename chosen::template get<step_count_category, step_count::global>;
-  using duplicates_policy = typename asked::duplicates;
-  using sum = std::conditional_t<asked::reduce::sums_locally, accumulation_t<value>, value>;
-  constexpr bool reads = detail::reads_in_place<chosen, Exec, Table, sum, home>;
-  using policies_of_shard = detail::chosen_policies<detail::shard_step_policies<chosen, duplicates_policy>>;
+  const auto sources = detail::read_only(make_ref(grads));
+  using types = detail::write_types<asked, Exec, Table, std::remove_const_t<decltype(sources)>>;
+  using value = typename types::value;
+  static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
+  using policies_of_shard =
+      detail::chosen_policies<detail::shard_step_policies<chosen, typename types::duplicates_policy>>;
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<chosen, typename asked::reduce, value, Rule>("step", table);
   detail::add_factor(detail::add_options(note, rule), table);
   detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
-  return call.guarded([&]() -> ticket {
+  try {
     ticket refused;
-    tensor<sum, home> sums;
+    tensor<typename types::sent, typename types::payload_space> sums;
     detail::batch_findings scanned;
     detail::require_sharded_batch<Exec, chosen>("step", call, table, named, sources);
     detail::require_array_device("step", exec, sources);
@@ -100,26 +159,28 @@ template <class Exec, class Rule, detail::ShardedRows Table, class StateRule, cl
         "step", call, rule, table, state);
     if constexpr (nonfinite_policy::looks) scanned = detail::scan_values(exec, sources);
     detail::sharded_batch<Exec, Table> batch(call, "step", exec, table);
-    const auto owned = detail::values_for_owners<typename asked::reduce, bounds_policy>(
+    const auto owned = detail::values_for_owners<typename asked::reduce, typename types::bounds_policy>(
         batch, "step", exec, table, named, sources, sums);
-    batch.meet(scanned, batch.template offer<reads>(owned), nonfinite_policy::looks);
-    if (batch.refuses(refused)) return refused;
-    const auto received = batch.template receive<home>(owned, static_cast<std::int64_t>(table.width()));
-    if constexpr (duplicates_policy::forbids) {
-      batch.find_duplicates(received);
-      if (batch.refuses(refused)) return refused;
-    }
+    const auto received = batch.template exchange<types>(owned, scanned, nonfinite_policy::looks, refused);
+    if (received.empty()) return refused;
     if (batch.template refuses_gradients<nonfinite_policy>(refused, state)) return refused;
-    detail::write_jointly(call.first(), call.last(), [&](int r) {
+    const auto write = [&](int r) {
       const auto& rows = received[static_cast<std::size_t>(r - call.first())];
       const Exec shard_exec = batch.instance(r);
       const detail::fence_on_exception<Exec> reading(shard_exec);  // memory of other ranks
-      detail::step_shard_rows<policies_of_shard>(shard_exec, rule, table, state, r, rows.plan, rows.values);
-    });
+      detail::step_rows<policies_of_shard, detail::values_of_ranks>(
+          shard_exec, detail::rule_of_shard(rule, table, state, r), detail::step_access_of_shard(table, r),
+          state.shard(r), rows.plan, rows.values)
+          .join();
+    };
+    call.is_whole() ? detail::write_jointly(call.first(), call.last(), write) : write(call.rank());
     call.agree();  // no rank returns before all have written
     call.close();
     return {};
-  });
+  } catch (...) {
+    call.report_failure();
+    throw;
+  }
 }
 
 /// One optimizer step on all rows of a sharded table. Each rank passes the gradients of the rows that it

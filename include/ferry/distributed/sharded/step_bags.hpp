@@ -4,16 +4,17 @@
 #include <ferry/bags/step_bags.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
-#include <ferry/distributed/sharded/detail/pool_sharded.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_batch.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/detail/step_sharded_bags.hpp>
 #include <ferry/distributed/sharded/detail/values_of_batch.hpp>
+#include <ferry/distributed/sharded/gather_bags.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/step.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 
@@ -60,7 +61,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
       note_of<chosen, pooling, value, Rule, typename Extra::value_type, typename WeightGrads::value_type>(
           "step_bags", table);
   collective call(table.comm(), add_plan(add_state(add_options(note, rule), state), indices));
-  return call.guarded([&]() -> ticket {
+  try {
     ticket refused;
     const std::int64_t positions = routed_positions(named);
     require_sharded_bag_batch<chosen, Exec>("step_bags", call, table, named, bags, grads);
@@ -102,16 +103,23 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
     }
     if (batch.template refuses_gradients<nonfinite_policy>(refused, state)) return refused;
     const auto received = batch.template receive<home>(owned, static_cast<std::int64_t>(table.width()));
-    write_jointly(call.first(), call.last(), [&](int r) {
+    const auto write = [&](int r) {
       const auto& rows = received[static_cast<std::size_t>(r - call.first())];
       const Exec shard_exec = batch.instance(r);
       const fence_on_exception<Exec> reading(shard_exec);  // memory of other ranks
-      step_shard_rows<policies_of_shard>(shard_exec, rule, table, state, r, rows.plan, rows.values);
-    });
+      step_rows<policies_of_shard, values_of_ranks>(shard_exec, rule_of_shard(rule, table, state, r),
+                                                    step_access_of_shard(table, r), state.shard(r), rows.plan,
+                                                    rows.values)
+          .join();
+    };
+    call.is_whole() ? write_jointly(call.first(), call.last(), write) : write(call.rank());
     call.agree();  // no rank returns before all have written
     call.close();
     return {};
-  });
+  } catch (...) {
+    call.report_failure();
+    throw;
+  }
 }
 
 }  // namespace detail

@@ -5,7 +5,6 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/shared/detail/share_memory.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -19,6 +18,20 @@
 #include <string>
 #include <typeinfo>
 #include <utility>
+
+namespace ferry::detail {
+
+/// Memory of one process that ranks share.
+struct shared_bytes {
+  std::shared_ptr<void> owner;
+  std::byte* data = nullptr;
+};
+
+/// Memory that all ranks of the call share, in the accounts of pinned_space or pageable_space.
+shared_bytes share_memory(collective& call, const communicator& comm, const std::string& label,
+                          std::size_t bytes, bool pinned);
+
+}  // namespace ferry::detail
 
 namespace ferry {
 

@@ -90,8 +90,8 @@ inline void wait_for_tracked(const std::shared_ptr<access_tracker>& accesses, bo
 
 /// Does it for foreign work that will be enqueued on `exec`: a device waits, not the calling thread.
 template <class Exec>
-void wait_for_tracked(const Exec& exec, const std::shared_ptr<access_tracker>& accesses, bool foreign_writes,
-                      const char* verb) {
+void wait_for_tracked(const Exec& exec, const std::shared_ptr<access_tracker>& accesses,
+                      bool foreign_writes) {
   using backend = execution_backend<Exec>;
   if (accesses == nullptr) return;
   if constexpr (is_host_exec<Exec>) {
@@ -99,9 +99,7 @@ void wait_for_tracked(const Exec& exec, const std::shared_ptr<access_tracker>& a
   } else {
     if (backend::capturing(exec))
       throw invalid_argument(
-          joined("ferry::", verb,
-                 ": the instance is being captured into a graph, whose order is its own; hand the "
-                 "array over before the capture"));
+          "ferry::to_dlpack: the instance is being captured into a graph, whose order is its own; hand the array over before the capture");
     const auto id = backend::id_of(exec);
     for (const auto& access : foreign_writes ? accesses->before_write(id) : accesses->before_read(id))
       backend::wait_for(exec, *access);

@@ -22,11 +22,11 @@
 namespace ferry::detail {
 
 /// The names of element types in files.
-struct named_dtype {
+struct dtype_entry {
   std::string_view name;
   dtype type;
 };
-inline constexpr named_dtype checkpoint_dtypes[] = {
+inline constexpr dtype_entry checkpoint_dtypes[] = {
     {"f64", dtype_of<double>()},         {"f32", dtype_of<float>()},
     {"f16", dtype_of<half_t>()},         {"bf16", dtype_of<bhalf_t>()},
     {"f8_e4m3", dtype_of<fp8_e4m3_t>()}, {"f8_e5m2", dtype_of<fp8_e5m2_t>()},

@@ -54,7 +54,7 @@ class checkpoint_entry {
                        std::vector<load_step>& steps) = 0;
   /// After the arrays have been loaded: sets everything else.
   virtual void commit() noexcept {}
-  /// For an object whose rows are spread over ranks: how these save and load together; null for all others.
+  /// For an object whose rows lie on several ranks: how these save and load together; null for all others.
   [[nodiscard]] virtual const checkpoint_ranks* ranks() const { return nullptr; }
 
  private:
@@ -196,7 +196,7 @@ class load_memory {
   void reserve(const load_step& step);
 
   /// Calls work(memory with the bytes of the chunk, its index) for every chunk of an array that reserve() has
-  /// been told of.
+  /// been called for.
   void for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
                              function_ref<void(of_thread&, std::size_t)> work);
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-/// The checkpoints of a folder: generations, which are numbered, and named ones.
+/// The checkpoints of a folder: generations, which have numbers, and those with names.
 namespace ferry::detail {
 
 /// The checkpoint that a call reads.
@@ -32,7 +32,7 @@ struct checkpoint_target {
 void require_checkpoint_name(const char* verb, const std::string& name);
 
 // The folder of a checkpoint: "manifest", that of the newest generation; "manifest-<number>" of older ones;
-// "named-<name>" of named checkpoints; data files "data-<number>", which several manifests may name;
+// "named-<name>" of checkpoints with names; data files "data-<number>", which several manifests may name;
 // "digests-<number>" of the newest generation; "lock".
 
 /// Most data files that a save of changes leaves, and most that a reader has open at a time.
@@ -79,7 +79,7 @@ class folder_lock {
   bool refused_ = false;
 };
 
-/// The bytes of a manifest of a folder; none if it is not there. Throws io_error if nobody can tell.
+/// The bytes of a manifest of a folder; none if it is not there. Throws io_error if nobody knows.
 std::optional<std::string> find_manifest(const std::string& folder, const checkpoint_choice& choice = {});
 /// As above. Throws not_found.
 std::string manifest_bytes(const std::string& folder, const checkpoint_choice& choice);
@@ -98,7 +98,7 @@ std::vector<std::string> checkpoint_names_in(const std::string& folder);
 /// manifest.
 void write_whole(const std::string& path, const std::string& bytes, const std::string& folder);
 
-/// Puts a manifest in the place of the old one: after that the new checkpoint is the current one. The old
+/// Replaces the old manifest: after that the new checkpoint is the current one. The old
 /// one stays under its number if more than one generation are kept; that of a name replaces the one of this
 /// name alone.
 void write_manifest(const std::string& folder, const manifest& content, const checkpoint_target& target = {});
@@ -202,7 +202,7 @@ class piece_file {
   std::atomic<std::uint64_t> end_{data_header_bytes};
 };
 
-/// True if the checkpoint of a target is that of save `number`, or nobody can tell.
+/// True if the checkpoint of a target is that of save `number`, or nobody knows.
 bool may_be_current(const std::string& folder, std::uint64_t number,
                     const checkpoint_target& target = {}) noexcept;
 

@@ -18,12 +18,10 @@
 namespace ferry::detail {
 
 /// Page-locked memory of one thread: a device copies fast into no other.
-class bounce_buffer {
- public:
-  std::byte* room(std::size_t bytes);
+struct bounce_buffer {
+  tensor<std::byte, pinned_space> memory;
 
- private:
-  tensor<std::byte, pinned_space> memory_;
+  std::byte* room(std::size_t bytes);
 };
 
 /// The memory of a thread that reads chunks.
@@ -82,7 +80,7 @@ class checkpoint_save {
 
   /// Leaves only files in the manifest that it still needs, and the new one.
   void drop_unused_files();
-  /// After an error of the last step, which may come after the rename. Where nobody can tell, the file stays:
+  /// After an error of the last step, which may come after the rename. If nobody knows, the file stays:
   /// the next save removes it if no manifest names it.
   void remove_unless_current();
 

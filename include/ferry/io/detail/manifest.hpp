@@ -13,13 +13,13 @@ namespace ferry::detail {
 
 /// The one of the list that has this name, null for none.
 template <class T>
-const T* find_named(const std::vector<T>& list, std::string_view name) {
+const T* find_item(const std::vector<T>& list, std::string_view name) {
   for (const auto& item : list)
     if (item.name == name) return &item;
   return nullptr;
 }
 
-/// A named fact about an entry: text, or numbers of one type.
+/// A fact about an entry: text, or numbers of one type.
 struct manifest_fact {
   /// The numbers are bit patterns of 8 bytes: of a double, a signed or an unsigned integer.
   enum kind_of : std::uint8_t { text = 1, real = 2, whole = 3, natural = 4 };
@@ -39,8 +39,6 @@ struct manifest_piece {
   std::uint32_t file = 0;  ///< position in manifest::files
   std::uint64_t offset = 0;
   std::uint32_t checksum = 0;
-
-  [[nodiscard]] bool operator==(const manifest_piece&) const = default;
 };
 
 /// Units of a chunk that a later save replaced. The piece holds their positions in the chunk, one u32 each,
@@ -48,16 +46,12 @@ struct manifest_piece {
 struct manifest_patch {
   manifest_piece piece;
   std::uint32_t units = 0;
-
-  [[nodiscard]] bool operator==(const manifest_patch&) const = default;
 };
 
 /// A part of an array's bytes: a piece, and the patches to apply to it in their order.
 struct manifest_chunk {
   manifest_piece piece;
   std::vector<manifest_patch> patches;
-
-  [[nodiscard]] bool operator==(const manifest_chunk&) const = default;
 };
 
 /// An array of an entry: its elements in row-major order, cut into chunks of equal size.
@@ -70,11 +64,10 @@ struct manifest_array {
   std::uint32_t unit_bytes = 1;   ///< what patches replace
   std::vector<manifest_chunk> chunks;
 
-  [[nodiscard]] bool operator==(const manifest_array&) const = default;
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] std::uint64_t bytes_of_chunk(std::size_t chunk) const;
-  [[nodiscard]] std::uint64_t chunk_count() const;
-  [[nodiscard]] std::uint64_t unit_count() const;
+  [[nodiscard]] std::uint64_t chunk_count() const { return (bytes() + chunk_bytes - 1) / chunk_bytes; }
+  [[nodiscard]] std::uint64_t unit_count() const { return (bytes() + unit_bytes - 1) / unit_bytes; }
   /// "f32 [1000 x 128]"
   [[nodiscard]] std::string describe() const;
 };
@@ -86,17 +79,14 @@ struct manifest_entry {
   std::vector<manifest_fact> facts;
   std::vector<manifest_array> arrays;
 
-  [[nodiscard]] bool operator==(const manifest_entry&) const = default;
-  [[nodiscard]] const manifest_fact* fact(std::string_view key) const;
-  [[nodiscard]] const manifest_array* array(std::string_view key) const;
+  [[nodiscard]] const manifest_fact* fact(std::string_view key) const { return find_item(facts, key); }
+  [[nodiscard]] const manifest_array* array(std::string_view key) const { return find_item(arrays, key); }
 };
 
 /// A data file: its number, which is part of its name, and its size.
 struct manifest_file {
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
-
-  [[nodiscard]] bool operator==(const manifest_file&) const = default;
 };
 
 struct manifest {
@@ -106,8 +96,7 @@ struct manifest {
   std::vector<manifest_file> files;
   std::vector<manifest_entry> entries;
 
-  [[nodiscard]] bool operator==(const manifest&) const = default;
-  [[nodiscard]] const manifest_entry* entry(std::string_view key) const;
+  [[nodiscard]] const manifest_entry* entry(std::string_view key) const { return find_item(entries, key); }
 };
 
 static_assert(std::endian::native == std::endian::little,
@@ -130,7 +119,7 @@ std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before =
 std::string encode(const manifest& content);
 
 /// Reads a manifest strictly: whatever the bytes are, it throws io_error, which names the path, or returns a
-/// manifest whose pieces lie within the named sizes of the data files. It never takes more memory than a
+/// manifest whose pieces lie within the sizes of the data files. It never takes more memory than a
 /// small multiple of the bytes that it was given.
 manifest decode(std::string_view bytes, const std::string& path);
 

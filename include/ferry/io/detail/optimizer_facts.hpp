@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-/// The options of rules and transforms as named numbers.
+/// The options of rules and transforms as numbers with names.
 namespace ferry::detail {
 
 /// A number as the 8 bytes that a fact keeps.
@@ -40,7 +40,7 @@ constexpr manifest_fact::kind_of kind_of_number() {
                                      : manifest_fact::natural;
 }
 
-/// The options as facts named "<prefix><option>".
+/// The options as facts with names "<prefix><option>".
 template <class Rule>
 std::vector<manifest_fact> options_of(const Rule& rule, const std::string& prefix, std::string_view names) {
   std::vector<manifest_fact> facts;
@@ -61,13 +61,14 @@ std::vector<manifest_fact> options_of(const Rule& rule, const std::string& prefi
   return facts;
 }
 
-/// Sets an option from a fact with as many numbers.
+/// Sets an option from as many numbers. Returns the end of these.
 template <class Option>
-void set_option(Option& option, const manifest_fact& fact) {
+const std::uint64_t* set_option(Option& option, const std::uint64_t* numbers) {
   if constexpr (std::is_arithmetic_v<Option>)
-    set_number(option, fact.numbers[0]);
+    set_number(option, *numbers++);
   else
-    for (std::size_t i = 0; i < option.size(); ++i) set_number(option[i], fact.numbers[i]);
+    for (auto& number : option) set_number(number, *numbers++);
+  return numbers;
 }
 
 /// Calls visit(part, prefix of its options, name of its own fact) for a rule, or for the rule and the
@@ -96,9 +97,9 @@ template <class Optimizer>
 std::vector<manifest_fact> optimizer_facts(const Optimizer& optimizer) {
   std::vector<manifest_fact> facts;
   visit_optimizer(optimizer, [&](const auto& part, const std::string& prefix, const std::string& name) {
-    manifest_fact& named = facts.emplace_back();
-    named.name = name;
-    named.words = part.name;
+    manifest_fact& fact = facts.emplace_back();
+    fact.name = name;
+    fact.words = part.name;
     for (auto& option : options_of(part, prefix, option_names(part.name))) facts.push_back(std::move(option));
   });
   return facts;
@@ -110,7 +111,8 @@ void set_optimizer(Optimizer& optimizer, const std::vector<manifest_fact>& facts
   std::size_t position = 0;
   visit_optimizer(optimizer, [&](auto& part, const std::string&, const std::string&) {
     ++position;
-    visit_options(part, [&]<class Option>(Option& option) { set_option(option, facts[position++]); });
+    visit_options(
+        part, [&]<class Option>(Option& option) { set_option(option, facts[position++].numbers.data()); });
   });
 }
 
@@ -155,9 +157,9 @@ std::string read_history(const std::vector<std::uint64_t>& numbers, const Rule& 
   std::size_t options = 0;
   for (const auto& option : options_of(like, "", "")) options += option.numbers.size();
   if (numbers.size() < 2) return "its history is too short";
-  const std::uint64_t spans = numbers[0], rates = numbers[1], rest = numbers.size() - 2;
-  if (spans > rest || rates > rest || rest != spans * (1 + options) + rates * 3)
-    return joined("its history of ", rest, " numbers can't hold ", spans, " spans and ", rates, " rates");
+  const std::uint64_t spans = numbers[0], rates = numbers[1], length = numbers.size() - 2;
+  if (spans > length || rates > length || length != spans * (1 + options) + rates * 3)
+    return joined("its history of ", length, " numbers can't hold ", spans, " spans and ", rates, " rates");
   constexpr bool has_rate = optim::coefficient_history<Rule>::has_rate;
   if (has_rate ? (spans == 0) != (rates == 0) : rates != 0) return "its history has spans without rates";
   std::size_t position = 2;
@@ -172,12 +174,9 @@ std::string read_history(const std::vector<std::uint64_t>& numbers, const Rule& 
     auto& span =
         recording.spans.emplace_back(typename optim::coefficient_history<Rule>::span_of_steps{0, like});
     if ((span.first = first_step(i == 0)) == 0) return "its history names steps out of order";
-    visit_options(span.rule, [&]<class Option>(Option& option) {
-      if constexpr (std::is_arithmetic_v<Option>)
-        set_number(option, numbers[position++]);
-      else
-        for (auto& number : option) set_number(number, numbers[position++]);
-    });
+    const std::uint64_t* next = numbers.data() + position;
+    visit_options(span.rule, [&](auto& option) { next = set_option(option, next); });
+    position += options;
   }
   for (std::uint64_t i = 0; i < rates; ++i) {
     auto& rate = recording.rates.emplace_back();

@@ -81,17 +81,10 @@ consteval variable_kind kind_of_variable() {
 template <class T>
 inline constexpr bool is_kept_variable = kind_of_variable<T>() != variable_kind::none;
 
-template <class T, bool = std::is_enum_v<T>>
-struct number_of_kind {
-  using type = std::remove_const_t<T>;
-};
-template <class T>
-struct number_of_kind<T, true> {
-  using type = std::underlying_type_t<T>;
-};
 /// The number that a variable of variable_kind::number is saved as.
 template <class T>
-using number_of_variable = typename number_of_kind<T>::type;
+using number_of_variable =
+    typename std::conditional_t<std::is_enum_v<T>, std::underlying_type<T>, std::remove_const<T>>::type;
 
 /// A variable that is no array and no number, as the bytes of its value. A load reads them before an object
 /// changes, and commit() sets the variable. That of a constant compares them.
@@ -151,7 +144,7 @@ std::unique_ptr<checkpoint_entry> make_random_entry(const std::string& name, con
                                                     bool is_const, std::function<void(std::ostream&)> write,
                                                     std::function<std::function<void()>(std::istream&)> read);
 
-/// The bytes of a struct. Those between its members are zero if the compiler can tell where they are, so that
+/// The bytes of a struct. Those between its members are zero if the compiler knows where they are, so that
 /// equal structs have equal bytes.
 template <class Struct>
 void read_struct(const void* object, std::byte* value) {

@@ -176,6 +176,7 @@ class closing {
   ~closing() {
     if (owned_ != nullptr) close_or_abandon(std::move(owned_));
   }
+  [[nodiscard]] Owned& operator*() const { return *owned_; }
   [[nodiscard]] Owned* operator->() const { return owned_.get(); }
 
  private:

@@ -278,16 +278,15 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
   constexpr bool only_staged =
       together && !is_host_exec<Exec> && space::is_host_accessible &&
       (is_any_of<pageable_space, state_space, scale_space> || transform_spaces<Rule>::any_pageable);
+  const row_update update{exec, access, job, batch, grads, call.ends(), Verb::verb};
   ticket launched;
   if constexpr (only_staged)
-    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::direct, path_kind::ordered>(
-        exec, access, job, batch, grads, call.ends(), Verb::verb);
+    launched =
+        update_rows<verb::step, Chosen, duplicates_policy, path_kind::direct, path_kind::ordered>(update);
   else if constexpr (together)
-    launched = update_rows<verb::step, Chosen, duplicates_policy>(exec, access, job, batch, grads,
-                                                                  call.ends(), Verb::verb);
+    launched = update_rows<verb::step, Chosen, duplicates_policy>(update);
   else
-    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(
-        exec, access, job, batch, grads, call.ends(), Verb::verb);
+    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(update);
   call.template count<Value>();
   return launched;
 }

@@ -115,7 +115,8 @@ struct update_job {
 
   template <class Value, class Duplicates, class Wire>
   auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
-    return reduce_to_buffer<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
+    return row_job<Wire, device_space, kernels::emit_row>{
+        dense_rows<Wire, device_space>(buffer, items, width, "combined")};
   }
 
   template <class Check>

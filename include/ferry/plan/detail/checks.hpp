@@ -147,8 +147,8 @@ void require_shapes(const char* verb, const untyped_array& table, std::int64_t p
 
 void require_rank_one(const char* verb, const untyped_array& array, const char* role = "indices");
 
-/// `place`: the table, as the error names it.
-[[noreturn]] void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& place);
+/// `table`: as the error names it.
+[[noreturn]] void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& table);
 
 template <class Bounds>
 void require_a_row_to_clamp_to(const char* verb, const auto& table, std::int64_t positions) {
@@ -202,11 +202,11 @@ template <class Named>
 inline constexpr bool is_every_row = std::is_same_v<std::remove_cvref_t<Named>, every_row>;
 
 template <class Named>
-std::int64_t positions_of(const Named& named) {
+std::int64_t positions_of(const Named& batch) {
   if constexpr (is_plan<Named>)
-    return named.positions();
+    return batch.positions();
   else
-    return named.rows();
+    return batch.rows();
 }
 
 /// Checks that a batch has a row for each row of the table, of its width.
@@ -216,17 +216,17 @@ void require_every_row(const char* verb, const untyped_array& table, const untyp
 void require_batch(const char* verb, const untyped_array& table, const untyped_array& indices,
                    const untyped_array& batch, bool clamps);
 
-/// As above. `named` comes from rows_named_by.
+/// As above. `rows` comes from rows_named_by.
 template <class Exec, class Chosen, class Named>
-void require_batch(const char* verb, const auto& table, const Named& named, const auto& batch) {
+void require_batch(const char* verb, const auto& table, const Named& rows, const auto& batch) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   if constexpr (is_every_row<Named>) {
     require_every_row(verb, table, batch);
   } else if constexpr (is_plan<Named>) {
-    require_plan<Exec, Chosen>(verb, named, table);
-    require_shapes(verb, table, named.positions(), batch);
+    require_plan<Exec, Chosen>(verb, rows, table);
+    require_shapes(verb, table, rows.positions(), batch);
   } else {
-    require_batch(verb, table, named, batch, std::is_same_v<bounds_policy, bounds::clamp>);
+    require_batch(verb, table, rows, batch, std::is_same_v<bounds_policy, bounds::clamp>);
   }
 }
 

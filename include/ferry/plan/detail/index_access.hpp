@@ -26,17 +26,6 @@ inline constexpr std::int64_t index_part_bytes = std::int64_t{1} << 18;
 /// Most bytes of pageable indices that a kernel reads over the link itself.
 inline constexpr std::int64_t most_index_bytes_read = std::int64_t{1} << 22;
 
-/// Copies indices to page-locked memory, many of them by several threads.
-inline void copy_indices(std::byte* copy, const std::byte* indices, std::int64_t bytes) {
-  const auto copy_part = [&](std::int64_t first, std::int64_t count) {
-    std::memcpy(copy + first, indices + first, static_cast<std::size_t>(count));
-  };
-  if (bytes <= index_part_bytes)
-    copy_part(0, bytes);
-  else
-    parallel(bytes, index_part_bytes / 2, copy_part);
-}
-
 /// For kernels of the verb's execution space. Indices in host memory are copied to a device. Pageable indices
 /// are first copied to page-locked memory, so that the caller may reuse them when the verb returns. If
 /// `read_once`, which says that kernels read each index about once, they read a small copy there. `room`, if
@@ -47,14 +36,14 @@ const Index* indices_for_kernels(launch_context<Exec>& call, const array_ref<Ind
                                  std::remove_const_t<Index>* room = nullptr,
                                  [[maybe_unused]] bool read_once = false) {
   using plain = std::remove_const_t<Index>;
-  constexpr bool reaches = std::is_same_v<Space, mapped_space>;
   if constexpr (is_host_exec<Exec> || std::is_same_v<Space, device_space>) {
     call.reads_from(indices);
     return indices.data;
-  } else if (reaches && room == nullptr) {
-    call.reads_from(indices);
-    return indices.data;
   } else {
+    if (std::is_same_v<Space, mapped_space> && room == nullptr) {
+      call.reads_from(indices);
+      return indices.data;
+    }
     const std::int64_t count = indices.rows();
     const auto bytes = count * static_cast<std::int64_t>(sizeof(plain));
     if (count == 0) return nullptr;
@@ -65,8 +54,15 @@ const Index* indices_for_kernels(launch_context<Exec>& call, const array_ref<Ind
       call.wait_for_host_access(indices);
       copy = call.template pinned<plain>(count);
       if (read_once && room == nullptr && bytes <= most_index_bytes_read) {
-        copy_indices(reinterpret_cast<std::byte*>(copy), reinterpret_cast<const std::byte*>(indices.data),
-                     bytes);
+        const auto copy_part = [&](std::int64_t first, std::int64_t size) {
+          std::memcpy(reinterpret_cast<std::byte*>(copy) + first,
+                      reinterpret_cast<const std::byte*>(indices.data) + first,
+                      static_cast<std::size_t>(size));
+        };
+        if (bytes <= index_part_bytes)
+          copy_part(0, bytes);
+        else
+          parallel(bytes, index_part_bytes / 2, copy_part);
         return copy;
       }
     } else {
@@ -88,36 +84,28 @@ const Index* indices_for_kernels(launch_context<Exec>& call, const array_ref<Ind
   }
 }
 
-/// For host code, after everything enqueued so far has ended.
-template <class Exec, class Index, class Space>
-const Index* indices_for_host(launch_context<Exec>& call, const array_ref<Index, Space>& indices) {
-  using plain = std::remove_const_t<Index>;
-  call.wait_for_host_access(indices);
-  if constexpr (Space::is_host_accessible || device_is_host<Space>) {
-    return indices.data;
-  } else {
-    const std::int64_t count = indices.rows();
-    plain* copy = call.template pinned<plain>(count);
-    transfer(call.exec(), "ferry::indices", copy, pinned_space::name, indices.data, Space::name,
-             count * static_cast<std::int64_t>(sizeof(plain)));
-    execution_backend<Exec>::fence(call.exec(), "ferry::indices");
-    return copy;
-  }
-}
-
-/// An array of a plan, for host code.
+/// An array of a plan, or other device memory, for host code.
 template <class Exec, class T>
 const T* plan_array_for_host(launch_context<Exec>& call, const T* array, std::int64_t count) {
-  if constexpr (is_host_exec<Exec>) {
-    execution_backend<Exec>::fence(call.exec(), "ferry::indices");
-    return array;
-  } else {
+  if constexpr (!is_host_exec<Exec>) {
     auto* copy = call.template pinned<T>(count);
     transfer(call.exec(), "ferry::indices", copy, pinned_space::name, array, device_space::name,
              count * static_cast<std::int64_t>(sizeof(T)));
-    execution_backend<Exec>::fence(call.exec(), "ferry::indices");
-    return copy;
+    array = copy;
   }
+  execution_backend<Exec>::fence(call.exec(), "ferry::indices");
+  return array;
+}
+
+/// For host code, after everything enqueued so far has ended.
+template <class Exec, class Index, class Space>
+const Index* indices_for_host(launch_context<Exec>& call, const array_ref<Index, Space>& indices) {
+  call.wait_for_host_access(indices);
+  if constexpr (Space::is_host_accessible || device_is_host<Space>)
+    return indices.data;
+  else
+    return plan_array_for_host(call, static_cast<const std::remove_const_t<Index>*>(indices.data),
+                               indices.rows());
 }
 
 /// Begins a path that occupies the calling thread and works on host memory in program order. Waits for

@@ -64,16 +64,16 @@ inline constexpr bool
 /// @}
 
 template <class Exec, class T, class Space, class Named>
-ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Named& named,
+ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Named& rows,
                        const array_ref<T, device_space>& out);
 template <class Exec, class T, class Space, class Named>
-ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
+ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, const Named& rows,
                         const array_ref<const T, device_space>& values);
 template <class Exec, class T, class Space, class Named>
-ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
+ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, const Named& rows,
                             const array_ref<const T, device_space>& values);
 template <class Exec, class Rule, class T, class Space, class State, class Named>
 ticket prebuilt_step(const Exec& exec, const Rule& rule, const array_ref<T, Space>& table, State& state,
-                     const Named& named, const array_ref<const T, device_space>& grads);
+                     const Named& rows, const array_ref<const T, device_space>& grads);
 
 }  // namespace ferry::detail

@@ -15,11 +15,11 @@
 /// The index loaders of the row kernels. A *source* describes the items of a batch:
 ///   blocked()        whether nothing may be written, because the batch was found faulty
 ///   items(most)      the number of items, at most `most`; for host threads
-///   segment(i)       the table row of item i (-1: none) and the places [begin, end) of its values
+///   segment(i)       the table row of item i (-1: none) and the indices [begin, end) of its values
 ///   segment_within(i)
 ///                    segment(i) for an item that is known to exist
-///   position(k)      the row of the values array at place k
-///   adjusts          declared if the values at a place are adjusted after they were loaded:
+///   position(k)      the row of the values array at index k
+///   adjusts          declared if the values at an index are adjusted after they were loaded:
 ///   adjust<Tile>(tile, k, column, count)
 ///   in_order         declared if the positions of item i + 1 follow those of item i
 namespace ferry::kernels {
@@ -77,10 +77,10 @@ struct long_sums {
 
   /// True if a segment has several pieces.
   KOKKOS_FORCEINLINE_FUNCTION static constexpr bool has(std::int64_t values) {
-    return values >= sum_pieces::fewest;
+    return values >= sum_pieces::least_cut;
   }
-  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::int64_t row_of(std::int64_t place) {
-    return place / sum_pieces::least;
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::int64_t row_of(std::int64_t index) {
+    return index / sum_pieces::least;
   }
   template <class Compute>
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Compute* row(std::int64_t number) const {
@@ -154,28 +154,16 @@ struct masked_identity {
   KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
 };
 
-/// Item k is place k of a plan's order: its row, and the position of the batch that named it.
-struct sorted_places {
+/// Item k is element k of a plan's order: its row, and its position of the batch.
+struct sorted_batch {
   const std::uint64_t* sorted_rows = nullptr;
   const std::int64_t* order = nullptr;
   std::uint64_t rows = 0;
 
-  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
-    return sorted_rows[place] < rows ? static_cast<std::int64_t>(sorted_rows[place]) : -1;
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t k, bool) const {
+    return sorted_rows[k] < rows ? static_cast<std::int64_t>(sorted_rows[k]) : -1;
   }
-  KOKKOS_FUNCTION std::int64_t position(std::int64_t place) const { return order[place]; }
-};
-
-/// Item k is row sorted_rows[k], which goes to row k of a buffer. Host threads walk over it in a plan's
-/// order.
-struct sorted_identity {
-  const std::uint64_t* sorted_rows = nullptr;
-  std::uint64_t rows = 0;
-
-  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
-    return sorted_rows[place] < rows ? static_cast<std::int64_t>(sorted_rows[place]) : -1;
-  }
-  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
 };
 
 /// Position k of a batch goes to the row that its index names: a scatter, written as a gather from the batch.

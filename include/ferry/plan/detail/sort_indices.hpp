@@ -50,7 +50,7 @@ struct plan_request {
   bounds_kind bounds;
   bool reports;
   std::string_view bounds_name;
-  /// Takes the operands into the call. Returns the indices as kernels read them: in their place, or as a copy
+  /// Takes the operands into the call. Returns the indices as kernels read them: where they lie, or as a copy
   /// in `copy`, which has room for all.
   function_ref<const void*(launch_context<Exec>& call, void* copy)> enter;
   /// For a policy of the user: row_of[i] = the row of index i, -1 for none.

@@ -17,14 +17,14 @@ template <class Number>
 struct pieces_of {
   static constexpr Number least = 32;                                  ///< values of a piece
   static constexpr Number most = 256;                                  ///< pieces, but for the rest
-  static constexpr Number fewest = 2 * least;                          ///< values that are cut
+  static constexpr Number least_cut = 2 * least;                       ///< values that are cut
   static constexpr Number greatest_count = most + most / (least + 1);  ///< with the rest
 
   Number size;
   Number count;
 
   KOKKOS_FORCEINLINE_FUNCTION explicit constexpr pieces_of(Number values)
-      : size(values / most > least ? values / most : least), count(values < fewest ? 1 : values / size) {}
+      : size(values / most > least ? values / most : least), count(values < least_cut ? 1 : values / size) {}
 
   /// The end of a piece of the values [0, values).
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION constexpr Number end(Number number, Number values) const {

@@ -67,8 +67,7 @@ coded_rows<Q, Code, Space, Scales> rows_of_codes(const array_ref<Code, Space>& c
   return {codes, scales, tensor_scale};
 }
 
-/// Rows of codes and scales that kernels decode: `codes` says how those of a row lie, and placed(source), if
-/// there is one, names the rows of a source as they are named in for_kernels().
+/// Rows of codes and scales that kernels decode: `codes` says how those of a row lie.
 template <class Rows>
 concept CodedRows = requires(const Rows& rows) {
   rows.codes;
@@ -146,7 +145,7 @@ inline constexpr bool is_kernel_path = in_batch_order<Path> ||
 /// True if kernels of Exec access rows in Space where they lie, on this path. Rows in pageable memory, and
 /// rows that host threads move, are copied to scratch.
 template <class Path, class Exec, class Space>
-inline constexpr bool is_read_in_place = is_near<Exec, Space> ||
+inline constexpr bool is_read_in_place = is_local<Exec, Space> ||
                                          (is_kernel_path<Path> && !(Path::chosen_at_run_time &&
                                                                     std::is_same_v<Space, pageable_space>));
 
@@ -161,9 +160,9 @@ using part_path = std::conditional_t<(splits_rows<Path> && !Space::is_host_acces
                                          (by_host_alone<Path> && !any_host_space<Space, near_space<Exec>>),
                                      path::direct, Path>;
 
-/// scatter, but for the checks of its arguments. `named` comes from rows_named_by.
+/// scatter, but for the checks of its arguments. `batch` comes from rows_named_by.
 template <class Chosen, class Exec, class Table, class Named, class Value, class ValueSpace>
-ticket scatter_numbers(const Exec& exec, Table& table, const Named& named,
+ticket scatter_numbers(const Exec& exec, Table& table, const Named& batch,
                        const array_ref<Value, ValueSpace>& values);
 
 /// Rows of codes and scales, which kernels of the execution space read and decode.
@@ -220,11 +219,11 @@ class table_access<quantized_tensor<Q, Space, ScaleSpace>>
   }
   /// Gathers codes and scales to scratch, on the user's path, and decodes them from there.
   template <class Path, class Bounds, class Exec, class Named, class Out, class OutSpace>
-  void gather_apart(launch_context<Exec>& call, const Named& named,
+  void gather_apart(launch_context<Exec>& call, const Named& batch,
                     const array_ref<Out, OutSpace>& out) const {
     refuse_capture_of_staging<Path, Space, ScaleSpace, OutSpace>(call);
     const std::int64_t n = out.rows();
-    const auto rows = resolved_rows<Bounds>(call, named, numbers_.rows());
+    const auto rows = resolved_rows<Bounds>(call, batch, numbers_.rows());
     const std::string& label = call.label(Path::name);
     const auto fetch = [&]<class T, class PartSpace>(const array_ref<const T, PartSpace>& part,
                                                      const char* name) {
@@ -240,13 +239,13 @@ class table_access<quantized_tensor<Q, Space, ScaleSpace>>
         call.writes_to(out);
         launch_gather(call.exec(), label, coded, out, source, n);
       } else {
-        const auto batch = near_rows<Out>(call, n, out.width(), "batch");
-        launch_gather(call.exec(), label, coded, batch, source, n);
+        const auto local_batch = near_rows<Out>(call, n, out.width(), "batch");
+        launch_gather(call.exec(), label, coded, local_batch, source, n);
         auto positions = near_rows<std::int64_t>(call, n, 1, "positions");
         positions.rank = 1;
         launch(call.exec(), call.label(Path::name, "positions"), n,
                kernels::list_positions{rows.data, positions.data});
-        gather(call.exec(), batch, positions, out, path::staged{}, bounds::skip{}).drop();
+        gather(call.exec(), local_batch, positions, out, path::staged{}, bounds::skip{}).drop();
       }
     };
     if constexpr (Q::in_records) {
@@ -264,9 +263,9 @@ class table_access<quantized_tensor<Q, Space, ScaleSpace>>
   }
   /// The execution space encodes, and codes and scales travel.
   template <class Chosen, class, class Exec, class Named, class Value, class ValueSpace>
-  static ticket replace_rows(const Exec& exec, table_type& table, const Named& named,
+  static ticket replace_rows(const Exec& exec, table_type& table, const Named& batch,
                              const array_ref<Value, ValueSpace>& values) {
-    return scatter_numbers<Chosen>(exec, table, named, values);
+    return scatter_numbers<Chosen>(exec, table, batch, values);
   }
 
   /// True if host threads read the rows, and if they do so under path::automatic.

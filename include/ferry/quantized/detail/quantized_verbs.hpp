@@ -25,7 +25,7 @@ namespace ferry::detail {
 
 /// True if kernels of Exec access Space without a link.
 template <class Exec, class Space>
-inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
+inline constexpr bool is_local = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
 
 /// Before anything is enqueued: refuses capture if host threads would take part in each launch.
 template <class Path, class... Spaces, class Exec>
@@ -70,14 +70,14 @@ kernels::listed_rows list_of_rows(launch_context<Exec>& call,
 
 /// The row of each position, -1 for none, as an array of rank 1. Findings go to the ticket.
 template <class Bounds, class Exec, class Named>
-array_ref<const std::int64_t, near_space<Exec>> resolved_rows(launch_context<Exec>& call, const Named& named,
+array_ref<const std::int64_t, near_space<Exec>> resolved_rows(launch_context<Exec>& call, const Named& batch,
                                                               std::int64_t table_rows) {
-  const std::int64_t n = positions_of(named);
+  const std::int64_t n = positions_of(batch);
   const std::int64_t* rows = nullptr;
   if constexpr (is_plan<Named>)
-    rows = named.storage()->row_of;
+    rows = batch.storage()->row_of;
   else
-    rows = list_of_rows(call, rows_for_kernels<Bounds>(call, named, table_rows), n).rows;
+    rows = list_of_rows(call, rows_for_kernels<Bounds>(call, batch, table_rows), n).rows;
   auto list = dense_rows<const std::int64_t, near_space<Exec>>(rows, n, 1, "rows");
   list.rank = 1;
   return list;

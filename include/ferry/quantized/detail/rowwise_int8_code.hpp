@@ -70,7 +70,7 @@ struct rowwise_int8_code {
     /// multiplies by a reciprocal and corrects the product by its exact remainder (Markstein, IBM Journal
     /// of Research and Development 34, 1990), which gives the same bits, also if the last bits of the
     /// reciprocal differ: a divisor of 24 bits has no quotient that is within 2^-26 of the middle of two
-    /// doubles, in units of their last place.
+    /// doubles, in units of their last digit.
     KOKKOS_FORCEINLINE_FUNCTION double position_of(float value) const {
       const double above = static_cast<double>(value) - offset;
       KOKKOS_IF_ON_DEVICE((const double quotient = above * inverse;

@@ -29,8 +29,8 @@ namespace ferry::detail {
 
 /// The values in memory near the execution space, whose kernels read them twice.
 template <class Path, class Exec, class Value, class Space>
-auto near_values(launch_context<Exec>& call, const array_ref<Value, Space>& values) {
-  if constexpr (is_near<Exec, Space>) {
+auto local_values(launch_context<Exec>& call, const array_ref<Value, Space>& values) {
+  if constexpr (is_local<Exec, Space>) {
     require_direct_reach(call.verb(), call.exec(), values);
     call.reads_from(values);
     return values;
@@ -39,9 +39,9 @@ auto near_values(launch_context<Exec>& call, const array_ref<Value, Space>& valu
     using way = std::conditional_t<in_batch_order<Path>, path::direct, path::automatic>;
     if constexpr (in_batch_order<Path>) require_direct_reach(call.verb(), call.exec(), values);
     const auto flat = piece_of(values, 0, values.rows());
-    const auto near_batch = near_rows<plain>(call, values.rows(), values.width(), "values");
-    copy(call.exec(), flat, near_batch, way{}).drop();
-    return near_batch;
+    const auto local_batch = near_rows<plain>(call, values.rows(), values.width(), "values");
+    copy(call.exec(), flat, local_batch, way{}).drop();
+    return local_batch;
   }
 }
 
@@ -62,9 +62,10 @@ auto combined_values(launch_context<Exec>& call, const std::string& label, const
   at_heads->sorted_rows = nullptr;
   at_heads->run_begin = nullptr;
   at_heads->run_count = nullptr;
-  using near_job = replace_job<sum, near_space<Exec>>;
+  using local_job = replace_job<sum, near_space<Exec>>;
   update_rows<verb::scatter, chosen_policies<path::direct>, Duplicates>(
-      call.exec(), plain_rows(combined), near_job{combined}, row_plan(std::move(at_heads)), values)
+      row_update{call.exec(), plain_rows(combined), local_job{combined}, row_plan(std::move(at_heads)),
+                 values})
       .drop();
   return combined;
 }
@@ -116,7 +117,7 @@ void require_writable_parts(launch_context<Exec>& call, Table& table) {
 template <class Path, class Exec, class Table>
 inline constexpr bool encodes_in_place =
     Table::quantization::in_records &&
-    (in_batch_order<Path> || Path::chosen_at_run_time) && is_near<Exec, typename Table::memory_space>;
+    (in_batch_order<Path> || Path::chosen_at_run_time) && is_local<Exec, typename Table::memory_space>;
 
 /// Encodes values to the table's records, for the positions that `deciding` names.
 template <class Exec, class Table, class Value, class ValueSpace>
@@ -132,91 +133,77 @@ void encode_in_place(launch_context<Exec>& call, const std::string& label, Table
                                               deciding);
 }
 
-/// scatter by a plan, after its checks.
-template <class Chosen, class Exec, class Table, class Value, class ValueSpace>
-ticket scatter_numbers_by_plan(const Exec& exec, Table& table, const row_plan& plan,
-                               const array_ref<Value, ValueSpace>& values) {
-  using path_policy = typename Chosen::template get<path_category, path::automatic>;
-  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::last>;
-  launch_context<Exec> call(exec, "scatter");
-  refuse_capture_of_staging<path_policy, typename Table::memory_space, ValueSpace>(call);
-  const auto label = label_of("scatter", path_policy::name);
-  const plan_storage& store = *plan.storage();
-  call.use(plan.storage());
-  if (values.size() != 0) require_writable_parts<path_policy>(call, table);
-  report_writer repeats{};
-  if constexpr (duplicates_policy::
-                    forbids)  // found here too, so that the ticket names the table's own extents
-    repeats = report_repeats(call, label, plan);
-  kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
-                                       std::is_same_v<duplicates_policy, duplicates::last>};
-  const auto write = [&](const auto& rows) {
-    if constexpr (encodes_in_place<path_policy, Exec, Table>) {
-      deciding.table_rows = store.row_of;
-      deciding.findings = store.checked ? store.report->findings : nullptr;
-      deciding.repeats = repeats.findings;
-      encode_in_place(call, label, table, rows, deciding);
-    } else {
-      // Rows that are encoded lie at their positions, wherever the values do.
-      const row_plan plan_of_positions = store.values.rows == nullptr ? plan : row_plan(store.base);
-      using which = std::conditional_t<duplicates_policy::combines, duplicates::first, duplicates_policy>;
-      visit_encoded(
-          call, label, stored_rows(table), rows, deciding, [&](const auto& array, const auto& encoded) {
-            using part = part_path<path_policy, Exec, typename traits_of<decltype(array)>::memory_space>;
-            scatter(exec, array, plan_of_positions, encoded, which{}, part{}).drop();
-          });
-    }
-  };
-  if (values.size() != 0) {
-    const auto near_batch = near_values<path_policy>(call, values);
-    if constexpr (duplicates_policy::combines) {
-      write(combined_values<duplicates_policy>(call, label, plan, near_batch));
-    } else {
-      deciding.value_rows = store.values.rows;
-      write(near_batch);
-    }
-  }
-  return call.finish(numbers_of(table), plan.positions(), store.signed_indices);
-}
-
 template <class Chosen, class Exec, class Table, class Named, class Value, class ValueSpace>
-ticket scatter_numbers(const Exec& exec, Table& table, const Named& named,
+ticket scatter_numbers(const Exec& exec, Table& table, const Named& batch,
                        const array_ref<Value, ValueSpace>& values) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::last>;
+  constexpr bool by_plan = is_plan<Named>;  // else the caller promised that no row comes twice
   const auto target = numbers_of(table);
-  if constexpr (is_plan<Named>) {
-    return scatter_numbers_by_plan<Chosen>(exec, table, named, values);
-  } else if constexpr (duplicates_policy::needs_plan) {
-    return scatter_numbers_by_plan<Chosen>(exec, table,
-                                           plan_rows_of<bounds_policy>(exec, named, target.rows()), values);
-  } else {  // without sorting: the caller promised that no row is named twice
+  if constexpr (!by_plan && duplicates_policy::needs_plan) {
+    return scatter_numbers<Chosen>(exec, table, plan_rows_of<bounds_policy>(exec, batch, target.rows()),
+                                   values);
+  } else {
     launch_context<Exec> call(exec, "scatter");
     refuse_capture_of_staging<path_policy, typename Table::memory_space, ValueSpace>(call);
     const auto label = label_of("scatter", path_policy::name);
-    if (values.size() == 0) {
-      look_at_bounds<bounds_policy>(call, named, target.rows());
-    } else {
-      require_writable_parts<path_policy>(call, table);
-      const auto near_batch = near_values<path_policy>(call, values);
-      if constexpr (encodes_in_place<path_policy, Exec, Table>) {
-        kernels::deciding_positions deciding{};
-        deciding.table_rows =
-            list_of_rows(call, rows_for_kernels<bounds_policy>(call, named, target.rows()), named.rows())
-                .rows;
-        if constexpr (bounds_policy::reports) deciding.findings = call.report().findings;
-        encode_in_place(call, label, table, near_batch, deciding);
-      } else {
-        const auto rows = rows_to_write<bounds_policy>(call, named, target.rows());
-        visit_encoded(
-            call, label, stored_rows(table), near_batch, {}, [&](const auto& array, const auto& encoded) {
-              using part = part_path<path_policy, Exec, typename traits_of<decltype(array)>::memory_space>;
-              scatter(exec, array, rows, encoded, duplicates::assume_unique{}, bounds::skip{}, part{}).drop();
-            });
-      }
+    if constexpr (by_plan) call.use(batch.storage());
+    if (values.size() != 0) require_writable_parts<path_policy>(call, table);
+    kernels::deciding_positions deciding{};
+    if constexpr (by_plan) {
+      const plan_storage& store = *batch.storage();
+      deciding = {store.inverse, store.segment_begin, store.order,
+                  std::is_same_v<duplicates_policy, duplicates::last>};
+      // Found here too, so that the ticket names the table's own extents.
+      if constexpr (duplicates_policy::forbids)
+        deciding.repeats = report_repeats(call, label, batch).findings;
     }
-    return call.finish(target, named.rows(), has_signed_indices(named));
+    const auto write = [&](const auto& rows) {
+      if constexpr (encodes_in_place<path_policy, Exec, Table>) {
+        if constexpr (by_plan) {
+          const plan_storage& store = *batch.storage();
+          deciding.table_rows = store.row_of;
+          deciding.findings = store.checked ? store.report->findings : nullptr;
+        } else {
+          deciding.table_rows =
+              list_of_rows(call, rows_for_kernels<bounds_policy>(call, batch, target.rows()), batch.rows())
+                  .rows;
+          if constexpr (bounds_policy::reports) deciding.findings = call.report().findings;
+        }
+        encode_in_place(call, label, table, rows, deciding);
+      } else {
+        deciding.repeats = nullptr;
+        const auto scatter_parts = [&](const auto& targets, auto... policies) {
+          visit_encoded(
+              call, label, stored_rows(table), rows, deciding, [&](const auto& array, const auto& encoded) {
+                using part = part_path<path_policy, Exec, typename traits_of<decltype(array)>::memory_space>;
+                scatter(exec, array, targets, encoded, policies..., part{}).drop();
+              });
+        };
+        if constexpr (by_plan) {
+          using which = std::conditional_t<duplicates_policy::combines, duplicates::first, duplicates_policy>;
+          // Rows that are encoded lie at their positions, wherever the values do.
+          scatter_parts(batch.storage()->values.rows == nullptr ? batch : row_plan(batch.storage()->base),
+                        which{});
+        } else {
+          scatter_parts(rows_to_write<bounds_policy>(call, batch, target.rows()), duplicates::assume_unique{},
+                        bounds::skip{});
+        }
+      }
+    };
+    if (values.size() != 0) {
+      const auto local_batch = local_values<path_policy>(call, values);
+      if constexpr (by_plan && duplicates_policy::combines) {
+        write(combined_values<duplicates_policy>(call, label, batch, local_batch));
+      } else {
+        if constexpr (by_plan) deciding.value_rows = batch.storage()->values.rows;
+        write(local_batch);
+      }
+    } else if constexpr (!by_plan) {
+      look_at_bounds<bounds_policy>(call, batch, target.rows());
+    }
+    return call.finish(target, positions_of(batch), has_signed_indices(batch));
   }
 }
 

@@ -12,14 +12,14 @@
 /// Kernels of writing verbs on rows that do not lie at base + row * stride. They are the kernels of an
 /// array; per row their pointers are moved such that base + row * stride is the row's address. Everything
 /// else that depends on the number of the row, as random bits, counters and factors, stays as it is. Hence
-/// equal bits. A device's *addresser* tells where a row is:
+/// equal bits. A device's *addresser* says where a row is:
 ///
-///   find(source, item)       the place of the item's row, with a member `row`, -1 if the item has none
-///   moves(place)             whether the row lies elsewhere than at base + row * stride
-///   table_shift(place)       how many bytes farther it lies; so do
-///   array_shift(k, place)    the rows of array k that the job's for_each_row_array visits, and
-///   counter_shift(place)     their counters
-///   lists_far_items          a device's kernel takes some items from lists `far_items`: is_far(place)
+///   find(source, item)       the location of the item's row, with a member `row`, -1 if the item has none
+///   moves(location)             whether the row lies elsewhere than at base + row * stride
+///   table_shift(location)       how many bytes farther it lies; so do
+///   array_shift(k, location)    the rows of array k that the job's for_each_row_array visits, and
+///   counter_shift(location)     their counters
+///   lists_far_items          a device's kernel takes some items from lists `far_items`: is_far(location)
 ///
 /// visit_rows(visit) of an operation, or of a kernel of whole rows, calls visit(pointer) for the pointers to
 /// its table and to these arrays, in this order.
@@ -36,34 +36,35 @@ KOKKOS_FORCEINLINE_FUNCTION void shift_counters(Schedule& schedule, std::int64_t
   if constexpr (Schedule::counts_rows) shift_rows(schedule.counts, bytes);
 }
 
-/// Moves the pointers of an operation or a kernel to the place of a row.
-template <class Operation, class Addresser, class Place>
-KOKKOS_FORCEINLINE_FUNCTION void address(Operation& operation, const Addresser& rows, const Place& place) {
+/// Moves the pointers of an operation or a kernel to the location of a row.
+template <class Operation, class Addresser, class Location>
+KOKKOS_FORCEINLINE_FUNCTION void address(Operation& operation, const Addresser& rows,
+                                         const Location& location) {
   int number = -1;
   operation.visit_rows([&](auto*& pointer) {
-    shift_rows(pointer, number < 0 ? rows.table_shift(place) : rows.array_shift(number, place));
+    shift_rows(pointer, number < 0 ? rows.table_shift(location) : rows.array_shift(number, location));
     ++number;
   });
   if constexpr (requires { operation.operation.schedule; })
-    shift_counters(operation.operation.schedule, rows.counter_shift(place));
+    shift_counters(operation.operation.schedule, rows.counter_shift(location));
   else if constexpr (requires { operation.schedule; })
-    shift_counters(operation.schedule, rows.counter_shift(place));
+    shift_counters(operation.schedule, rows.counter_shift(location));
 }
 
 /// The addresser of a table whose state lies in arrays.
 struct addressed_table {
   static constexpr bool lists_far_items = false;
 
-  template <class Place>
-  KOKKOS_FORCEINLINE_FUNCTION static bool moves(const Place&) {
+  template <class Location>
+  KOKKOS_FORCEINLINE_FUNCTION static bool moves(const Location&) {
     return true;
   }
-  template <class Place>
-  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t array_shift(int, const Place&) {
+  template <class Location>
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t array_shift(int, const Location&) {
     return 0;
   }
-  template <class Place>
-  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t counter_shift(const Place&) {
+  template <class Location>
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t counter_shift(const Location&) {
     return 0;
   }
 };
@@ -104,13 +105,13 @@ struct addressed_kernel {
           item = rows.far_items.item(list, item);
           i = item * tiles + tile;
         }
-        const auto place = rows.find(kernel.source, item);
-        if (place.row < 0 || (listed && rows.is_far(place) != (list >= 0))) continue;
-        run(place, i);
+        const auto location = rows.find(kernel.source, item);
+        if (location.row < 0 || (listed && rows.is_far(location) != (list >= 0))) continue;
+        run(location, i);
       }
     } else {
-      const auto place = rows.find(kernel.source, kernel.tiles.quotient(thread));
-      if (place.row >= 0) run(place, thread);
+      const auto location = rows.find(kernel.source, kernel.tiles.quotient(thread));
+      if (location.row >= 0) run(location, thread);
     }
   }
 
@@ -118,16 +119,16 @@ struct addressed_kernel {
     const std::int64_t items = kernel.source.items(kernel.items);
     const std::int64_t end = run_of_items.end(items);
     for (std::int64_t item = run_of_items.begin(items); item < end; ++item) {
-      const auto place = rows.find(kernel.source, item);
-      if (place.row >= 0) run(place, detail::host_run{item, items});
+      const auto location = rows.find(kernel.source, item);
+      if (location.row >= 0) run(location, detail::host_run{item, items});
     }
   }
 
  private:
-  template <class Place, class Work>
-  KOKKOS_FORCEINLINE_FUNCTION void run(const Place& place, const Work& work) const {
+  template <class Location, class Work>
+  KOKKOS_FORCEINLINE_FUNCTION void run(const Location& location, const Work& work) const {
     Kernel moved = kernel;
-    if (rows.moves(place)) address(moved.operation, rows, place);
+    if (rows.moves(location)) address(moved.operation, rows, location);
     moved(work);
   }
 };
@@ -145,8 +146,8 @@ struct addressed_kernel<Kernel, Addresser> {
   [[nodiscard]] int lanes() const { return kernel.lanes(); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
-    const auto place = rows.find(kernel.source, item);
-    if (place.row >= 0) moved_to(place)(item);
+    const auto location = rows.find(kernel.source, item);
+    if (location.row >= 0) moved_to(location)(item);
   }
 
   template <class Member>
@@ -176,17 +177,17 @@ struct addressed_kernel<Kernel, Addresser> {
  private:
   /// The item, unless its row is to be near and is not.
   template <class Member>
-  KOKKOS_FORCEINLINE_FUNCTION void run(const Member& team, std::int64_t item, bool must_be_near) const {
-    const auto place = rows.find(kernel.source, item);
+  KOKKOS_FORCEINLINE_FUNCTION void run(const Member& team, std::int64_t item, bool skips_lists) const {
+    const auto location = rows.find(kernel.source, item);
     if constexpr (Addresser::lists_far_items)
-      if (must_be_near && rows.is_far(place)) return;
-    if (place.row >= 0) moved_to(place).update_item(team, item);
+      if (skips_lists && rows.is_far(location)) return;
+    if (location.row >= 0) moved_to(location).update_item(team, item);
   }
 
-  template <class Place>
-  KOKKOS_FORCEINLINE_FUNCTION Kernel moved_to(const Place& place) const {
+  template <class Location>
+  KOKKOS_FORCEINLINE_FUNCTION Kernel moved_to(const Location& location) const {
     Kernel moved = kernel;
-    if (rows.moves(place)) address(moved, rows, place);
+    if (rows.moves(location)) address(moved, rows, location);
     return moved;
   }
 };
@@ -203,10 +204,10 @@ struct addressed_count {
   static std::int64_t bytes_each() { return Kernel::bytes_each() + std::int64_t{sizeof(std::int64_t)}; }
 
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
-    const auto place = rows.find(kernel.source, item);
-    if (place.row < 0) return;
+    const auto location = rows.find(kernel.source, item);
+    if (location.row < 0) return;
     Kernel moved = kernel;
-    if (rows.moves(place)) shift_counters(moved.operation.schedule, rows.counter_shift(place));
+    if (rows.moves(location)) shift_counters(moved.operation.schedule, rows.counter_shift(location));
     moved(item);
   }
 };
@@ -222,9 +223,8 @@ struct addressed_job : Job {
 
   addressed_job(const Job& job, const Addresser& addresser) : Job(job), rows(addresser) {}
 
-  template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
-  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
-                            const array_ref<Value, Space>& values) const {
+  template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Values>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items, const Values& values) const {
     const auto plain = Job::template kernel<Exec, Duplicates, Tile, Fields>(source, items, values);
     return kernels::addressed_kernel<std::remove_const_t<decltype(plain)>, Addresser>{plain, rows};
   }

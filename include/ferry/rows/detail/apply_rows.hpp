@@ -262,8 +262,8 @@ struct apply_rows {
     [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
       Compute combined[combined_columns];
       for (std::int64_t column = 0; column < batch.width; column += combined_columns) {
-        const std::int64_t rest = batch.width - column;
-        const std::int64_t limit = column + (rest < combined_columns ? rest : combined_columns);
+        const std::int64_t left = batch.width - column;
+        const std::int64_t limit = column + (left < combined_columns ? left : combined_columns);
         kernel.template combine<Bytes>(combined, item, column, limit);
         row_of_one<Whole, Bytes>(batch, item, row, static_cast<const Compute*>(combined), column, limit);
       }

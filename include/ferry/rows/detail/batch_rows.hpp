@@ -65,9 +65,9 @@ bool has_signed_indices([[maybe_unused]] const Batch& batch) {
     return std::is_signed_v<std::remove_const_t<typename Batch::value_type>>;
 }
 
-/// The rows of a batch, -1 for none, found by the host's threads. Findings go to the ticket. Next to a
-/// staging ring the worker pool finds them: threads of a host execution space may spin for milliseconds after
-/// a kernel, as OpenMP's do by default, and take the processors from the workers of the ring.
+/// The rows of a batch, -1 for none, found by the host's threads. Findings go to the ticket. Next to
+/// slots the worker pool finds them: threads of a host execution space may spin for milliseconds after
+/// a kernel, as OpenMP's do by default, and take the processors from the workers of the slots.
 template <class Bounds, class Exec, class Batch>
 auto rows_for_host(launch_context<Exec>& call, const Batch& batch, [[maybe_unused]] std::int64_t table_rows) {
   if constexpr (is_every_row<Batch>) {

@@ -85,28 +85,39 @@ KOKKOS_FORCEINLINE_FUNCTION void store_unit(std::byte* address, const unit_words
   }
 }
 
+/// The unit of a row's destination that receives a part of the row.
+struct chunk_target {
+  std::byte* target = nullptr;  ///< null: none
+  int begin = 0;                ///< the row's bytes in the unit
+  int end = 0;
+
+  /// Selects unit `number` of a row of `bytes` bytes. Returns the offset of its first byte within the row.
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t select(std::byte* row, std::int64_t bytes, std::int64_t number) {
+    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % unit_bytes);
+    const std::int64_t offset = number * unit_bytes - ahead;
+    if (offset >= bytes) return offset;
+    target = row + offset;
+    begin = offset < 0 ? static_cast<int>(-offset) : 0;
+    end = bytes - offset < unit_bytes ? static_cast<int>(bytes - offset) : unit_bytes;
+    return offset;
+  }
+};
+
 /// Part of a row on its way: the bytes of the row that fall into one unit of its destination. Units of the
 /// source hold bytes of the row, or are not read.
 template <int Grain>
-struct row_chunk {
+struct row_chunk : chunk_target {
   unit_words first{};  ///< units of the source
   unit_words second{};
-  std::byte* target = nullptr;  ///< the unit of the destination; null: none
-  int shift = 0;                ///< of its first byte within the first unit
-  int begin = 0;                ///< the row's bytes in the unit of the destination
-  int end = 0;
+  int shift = 0;  ///< of the unit's first byte within the first unit of the source
 
   /// Loads chunk `number` of a row of `bytes` bytes.
   KOKKOS_FORCEINLINE_FUNCTION void load(const std::byte* source, std::byte* row, std::int64_t bytes,
                                         std::int64_t number, const readable_memory& memory) {
-    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % unit_bytes);
-    const std::int64_t place = number * unit_bytes - ahead;  // of the unit's first byte within the row
-    if (place >= bytes) return;
-    target = row + place;
-    shift = static_cast<int>(reinterpret_cast<std::uintptr_t>(source + place) % unit_bytes);
-    begin = place < 0 ? static_cast<int>(-place) : 0;
-    end = bytes - place < unit_bytes ? static_cast<int>(bytes - place) : unit_bytes;
-    const std::int64_t unit = place - shift;
+    const std::int64_t offset = select(row, bytes, number);
+    if (target == nullptr) return;
+    shift = static_cast<int>(reinterpret_cast<std::uintptr_t>(source + offset) % unit_bytes);
+    const std::int64_t unit = offset - shift;
     if (unit > -unit_bytes) first = load_unit(source + unit, memory);
     if (shift != 0 && unit + unit_bytes < bytes) second = load_unit(source + unit + unit_bytes, memory);
   }
@@ -118,21 +129,13 @@ struct row_chunk {
 /// row_chunk for rows of whole words, which are loaded one by one: two units and their selection would cost
 /// registers, and reach beyond the row.
 template <>
-struct row_chunk<4> {
+struct row_chunk<4> : chunk_target {
   unit_words words{};
-  std::byte* target = nullptr;
-  int begin = 0;
-  int end = 0;
 
   KOKKOS_FORCEINLINE_FUNCTION void load(const std::byte* source, std::byte* row, std::int64_t bytes,
                                         std::int64_t number, const readable_memory&) {
-    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % unit_bytes);
-    const std::int64_t place = number * unit_bytes - ahead;
-    if (place >= bytes) return;
-    target = row + place;
-    begin = place < 0 ? static_cast<int>(-place) : 0;
-    end = bytes - place < unit_bytes ? static_cast<int>(bytes - place) : unit_bytes;
-    const auto* const source_words = reinterpret_cast<const std::uint32_t*>(source + place);
+    const auto* const source_words =
+        reinterpret_cast<const std::uint32_t*>(source + select(row, bytes, number));
     for (int w = 0; w < 4; ++w)
       if (4 * w >= begin && 4 * w < end) words.value[w] = source_words[w];
   }
@@ -150,7 +153,7 @@ inline std::int64_t chunks_of_rows(std::uintptr_t address, std::int64_t stride, 
 }
 
 /// Shorter rows move in units of one element: their ends would be most of their chunks.
-inline constexpr std::int64_t fewest_chunked_bytes = 64;
+inline constexpr std::int64_t least_chunked_bytes = 64;
 
 /// out[position(k)] = table[row(k)] for each item k of the source, as gather_rows, for rows that are no
 /// whole units of 16 bytes or begin between two of them. Strides and width are in bytes, multiples of
@@ -182,8 +185,8 @@ struct gather_row_chunks {
 
   /// Threads per chunk of a row.
   static std::int64_t groups(std::int64_t items) {
-    const std::int64_t rest = items % (at_once * step);
-    return items / (at_once * step) * step + (rest < step ? rest : step);
+    const std::int64_t left = items % (at_once * step);
+    return items / (at_once * step) * step + (left < step ? left : step);
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-/// Sums of rows that are named often, in the order of sum_pieces.
+/// Sums of rows that many positions name, in the order of sum_pieces.
 namespace ferry::kernels {
 
 /// total += the terms [begin, end), one after the other. `load(term, k)` loads term k; N loads are under way.
@@ -35,17 +35,17 @@ KOKKOS_FORCEINLINE_FUNCTION void add_terms(Compute (&total)[Tile::elements], Num
   }
 }
 
-/// The value at a place of a source, for columns [column, column + count). Adds: it is added to something.
+/// The value at an index of a source, for columns [column, column + count). Adds: it is added to something.
 template <class Tile, bool Adds, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void load_value(Compute (&tile)[Tile::elements], const Source& source,
-                                            std::int64_t place, const Value* values, std::int64_t stride,
+                                            std::int64_t index, const Value* values, std::int64_t stride,
                                             std::int64_t column, int count) {
-  const Value* const value = values + row_offset<Tile>(source.position(place), stride) + column;
+  const Value* const value = values + row_offset<Tile>(source.position(index), stride) + column;
   if constexpr (Adds)
     load_addends<Tile>(tile, value, count);
   else
     load_tile<Tile>(tile, value, count);
-  if constexpr (requires { Source::adjusts; }) source.template adjust<Tile>(tile, place, column, count);
+  if constexpr (requires { Source::adjusts; }) source.template adjust<Tile>(tile, index, column, count);
 }
 
 /// The columns of the values that a row has.
@@ -84,7 +84,7 @@ struct sum_pieces_of_segments {
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t row = tiles.quotient(i);
-    // A piece with this row has the last of the places that share it.
+    // A piece with this row has the last of the indices that share it.
     const std::int64_t segment = inverse[order[(row + 1) * sum_pieces::least - 1]];
     if (segment < 0) return;
     const auto begin = static_cast<std::uint32_t>(source.segment_begin[segment]);
@@ -95,8 +95,8 @@ struct sum_pieces_of_segments {
     const column_range part = columns.of_row(source.unique_rows[segment]);
     const std::int64_t column = (i - row * tiles.divisor()) * Tile::elements;
     if (column >= part.width) return;
-    const auto load = [&](Compute(&term)[Tile::elements], std::int64_t place) {
-      load_value<Tile, true>(term, source, place, values + part.first, stride, column, Tile::elements);
+    const auto load = [&](Compute(&term)[Tile::elements], std::int64_t index) {
+      load_value<Tile, true>(term, source, index, values + part.first, stride, column, Tile::elements);
     };
     const std::uint32_t first = begin + number * pieces.size;
     Compute total[Tile::elements];
@@ -116,8 +116,8 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
   load_value<Tile, Adds && Duplicates::combines>(tile, source, last ? rows.end - 1 : rows.begin, values,
                                                  stride, column, count);
   if constexpr (Duplicates::combines) {
-    const auto load = [&](Compute(&term)[Tile::elements], std::int64_t place) {
-      load_value<Tile, true>(term, source, place, values, stride, column, count);
+    const auto load = [&](Compute(&term)[Tile::elements], std::int64_t index) {
+      load_value<Tile, true>(term, source, index, values, stride, column, count);
     };
     constexpr int under_way = Tile::host ? 1 : Tile::packed && Tile::elements <= 4 ? 4 : 2;
     const std::int64_t size = rows.end - rows.begin;
@@ -212,9 +212,9 @@ struct weighted_plan_rows : plan_rows {
   static constexpr bool adjusts = true;
 
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void adjust(Compute (&tile)[Tile::elements], std::int64_t place, std::int64_t,
+  KOKKOS_FORCEINLINE_FUNCTION void adjust(Compute (&tile)[Tile::elements], std::int64_t index, std::int64_t,
                                           int count) const {
-    const auto factor = convert<Compute>(factors[place]);
+    const auto factor = convert<Compute>(factors[index]);
     for (int e = 0; e < live<Tile>(count); ++e) tile[e] = factor * tile[e];
   }
 };
@@ -228,11 +228,11 @@ struct chosen_plan_rows : plan_rows {
   static constexpr bool adjusts = true;
 
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void adjust(Compute (&tile)[Tile::elements], std::int64_t place,
+  KOKKOS_FORCEINLINE_FUNCTION void adjust(Compute (&tile)[Tile::elements], std::int64_t index,
                                           std::int64_t column, int count) const {
-    const std::int64_t* of_row = chosen + position(place) * width + column;
+    const std::int64_t* of_row = chosen + position(index) * width + column;
     for (int e = 0; e < live<Tile>(count); ++e)
-      if (of_row[e] != positions[place]) tile[e] = Compute(0);
+      if (of_row[e] != positions[index]) tile[e] = Compute(0);
   }
 };
 

@@ -46,17 +46,17 @@ struct convert_elements {
 };
 
 /// Row-major position in a box -> offsets on both sides.
-struct box_places {
+struct box_offsets {
   static constexpr int most = max_rank + 1;
   detail::fast_divisor extents[most];
   std::int64_t target[most] = {};
   std::int64_t source[most] = {};
   int rank = 0;
 
-  box_places() = default;
+  box_offsets() = default;
   /// The dimensions of a box but `without` and `without_too`.
-  explicit box_places(const detail::copy_box& box, std::size_t without = most,
-                      std::size_t without_too = most) {
+  explicit box_offsets(const detail::copy_box& box, std::size_t without = most,
+                       std::size_t without_too = most) {
     for (std::size_t d = 0; d <= box.last(); ++d) {
       if (d == without || d == without_too) continue;
       extents[rank] = detail::fast_divisor(box.extents[d]);
@@ -84,11 +84,11 @@ template <class To, class From>
 struct copy_strided {
   To* target;
   const From* source;
-  box_places places;
+  box_offsets offsets;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     std::int64_t target_offset = 0, source_offset = 0;
-    places(i, target_offset, source_offset);
+    offsets(i, target_offset, source_offset);
     target[target_offset] = convert<To>(source[source_offset]);
   }
 };
@@ -108,16 +108,17 @@ struct transpose_tiles {
   std::int64_t size_a, target_a, source_a;
   std::int64_t size_b, target_b, source_b;
   detail::fast_divisor tiles_a, tiles_b;  ///< of a whole warp
-  box_places outer;
+  box_offsets outer;
   bool packed_loads, packed_stores;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const auto lane = static_cast<int>(i & (warp - 1));
     const std::int64_t tile = i / warp;
-    const std::int64_t rest = tiles_a.quotient(tile);
-    const std::int64_t outer_position = tiles_b.quotient(rest);
-    const std::int64_t a = ((tile - rest * tiles_a.divisor()) * along_a + lane % along_a) * edge;
-    const std::int64_t b = ((rest - outer_position * tiles_b.divisor()) * along_b + lane / along_a) * edge;
+    const std::int64_t outer_tile = tiles_a.quotient(tile);
+    const std::int64_t outer_position = tiles_b.quotient(outer_tile);
+    const std::int64_t a = ((tile - outer_tile * tiles_a.divisor()) * along_a + lane % along_a) * edge;
+    const std::int64_t b =
+        ((outer_tile - outer_position * tiles_b.divisor()) * along_b + lane / along_a) * edge;
     if (a >= size_a || b >= size_b) return;
     std::int64_t target_offset = a * target_a + b * target_b, source_offset = a * source_a + b * source_b;
     outer(outer_position, target_offset, source_offset);
@@ -238,7 +239,7 @@ struct transpose_blocks {
   std::int64_t size_a, target_a, source_a;
   std::int64_t size_b, target_b, source_b;
   std::int64_t tiles_a, tiles_b;
-  box_places outer;
+  box_offsets outer;
 
   static std::int64_t bytes_each() {
     return edge * edge * static_cast<std::int64_t>(sizeof(To) + sizeof(From));

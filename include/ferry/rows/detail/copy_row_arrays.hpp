@@ -23,7 +23,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -113,7 +112,7 @@ void move_by_kernels(launch_context<Exec>& call, const row_shape& shape,
 }
 
 /// Blocks that move rows over the link. Eight fill it with rows of 32 KiB (H200); copies the other way, and
-/// kernels of other work, need the rest of the device.
+/// kernels of other work, need the more of the device.
 inline constexpr std::int64_t most_link_blocks = 64;
 
 /// One array of the tables of both sides.
@@ -157,30 +156,30 @@ void touch_tables(launch_context<Exec>& call, std::span<const array_ref<T, Space
 
 /// The plan that says which of several positions writes a row; none if all do.
 template <class Choice, class Exec, class Named>
-std::optional<row_plan> plan_of_targets(const Exec& exec, const Named& named, std::int64_t rows) {
-  using list = std::remove_cvref_t<Named>;
-  if constexpr (is_plan<list>)
-    return named;
-  else if constexpr (std::is_same_v<list, row_range> || !Choice::duplicates::needs_plan)
+std::optional<row_plan> plan_of_targets(const Exec& exec, const Named& list, std::int64_t rows) {
+  using list_type = std::remove_cvref_t<Named>;
+  if constexpr (is_plan<list_type>)
+    return list;
+  else if constexpr (std::is_same_v<list_type, row_range> || !Choice::duplicates::needs_plan)
     return std::nullopt;
   else
-    return plan_rows_of<typename Choice::target_bounds>(exec, named, rows);
+    return plan_rows_of<typename Choice::target_bounds>(exec, list, rows);
 }
 
 /// Checks one list of rows. `Names`: whether the call names the policy, which can't change that of a plan.
 template <class Bounds, bool Names, class Exec, class Named>
-void require_list(const char* side, const Named& named, const untyped_array& table) {
-  using list = std::remove_cvref_t<Named>;
-  if constexpr (std::is_same_v<list, row_range>) {
-    require_range(side, named, table);
-  } else if constexpr (is_plan<list>) {
+void require_list(const char* side, const Named& list, const untyped_array& table) {
+  using list_type = std::remove_cvref_t<Named>;
+  if constexpr (std::is_same_v<list_type, row_range>) {
+    require_range(side, list, table);
+  } else if constexpr (is_plan<list_type>) {
     require_plan(
-        "copy_rows", named, execution_backend<Exec>::name, table.shape.rows(),
+        "copy_rows", list, execution_backend<Exec>::name, table.shape.rows(),
         [&] { return table.note().describe(); }, Names ? Bounds::name : std::string_view());
   } else {
-    require_rank_one("copy_rows", named);
-    if (std::is_same_v<Bounds, bounds::clamp> && table.shape.rows() == 0 && named.rows() != 0)
-      refuse_to_clamp("copy_rows", named.rows(), table.note().describe());
+    require_rank_one("copy_rows", list);
+    if (std::is_same_v<Bounds, bounds::clamp> && table.shape.rows() == 0 && list.rows() != 0)
+      refuse_to_clamp("copy_rows", list.rows(), table.note().describe());
   }
 }
 
@@ -211,16 +210,16 @@ void move_paired(launch_context<Exec>& call, const paired_tables<From, FromSpace
 }
 
 /// One copy of rows: pairs them once, then moves those of each array of the tables.
-template <class Choice, class Exec, class Sources, class Targets, class First, class... Rest>
+template <class Choice, class Exec, class Sources, class Targets, class First, class... More>
 ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targets& target_rows,
-                       const First& first, const Rest&... rest) {
-  using path_policy = row_copy_path<typename Choice::path, Exec, First, Rest...>;
+                       const First& first, const More&... more) {
+  using path_policy = row_copy_path<typename Choice::path, Exec, First, More...>;
   constexpr bool by_host = !std::is_same_v<path_policy, path::direct>;
   const std::int64_t count = listed_count(source_rows);
   const auto shape_of = [](const auto& arrays) {
     return match_rows(untyped(arrays.sources), untyped(arrays.targets), Choice::overlap::buffers);
   };
-  const row_shape shapes[] = {shape_of(first), shape_of(rest)...};
+  const row_shape shapes[] = {shape_of(first), shape_of(more)...};
   if (first.sources.empty()) return {};
   const auto& source = first.sources[0];
   const auto& target = first.targets[0];
@@ -238,16 +237,16 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
     const auto& table = arrays.targets[0];
     return arrays.targets.size() * static_cast<std::size_t>(count * table.width()) * sizeof(table.data[0]);
   };
-  copy_meter meter(source.label.view(), target.label.view(), (bytes_of(first) + ... + bytes_of(rest)));
-  auto notes = std::make_shared<table_descriptions>();
-  notes->tables = {target.note(), source.note()};
-  call.name_tables(std::move(notes));
+  copy_meter meter(source.label.view(), target.label.view(), (bytes_of(first) + ... + bytes_of(more)));
+  auto descriptions = std::make_shared<table_descriptions>();
+  descriptions->tables = {target.note(), source.note()};
+  call.name_tables(std::move(descriptions));
   const auto touch = [&](const auto& arrays) {
     touch_tables<path_policy, false>(call, arrays.sources);
     touch_tables<path_policy, true>(call, arrays.targets);
   };
   touch(first);
-  (touch(rest), ...);
+  (touch(more), ...);
   if (count != 0) {
     const auto pairs = pair_rows<typename Choice::source_bounds, typename Choice::target_bounds,
                                  typename Choice::duplicates>(call, source_rows, source.rows(), target_rows,
@@ -258,7 +257,7 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
     if (is_good) {
       std::size_t progress = 0;
       // Without memory for one array none is written.
-      write_jointly(0, 1 + static_cast<int>(sizeof...(rest)), [&](int chosen) {
+      write_jointly(0, 1 + static_cast<int>(sizeof...(more)), [&](int chosen) {
         int number = 0;
         const auto move = [&](const auto& arrays) {
           if (number++ == chosen)
@@ -266,7 +265,7 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
                                              progress);
         };
         move(first);
-        (move(rest), ...);
+        (move(more), ...);
       });
     }
   }

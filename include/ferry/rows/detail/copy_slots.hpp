@@ -22,7 +22,7 @@
 
 namespace ferry::detail {
 
-/// The numbers that decide the rate of a copy through slots; the backend's tuning has the defaults.
+/// The numbers that decide the rate of a list through slots; the backend's tuning has the defaults.
 struct slot_tuning {
   std::int64_t slot_bytes;
   int workers;
@@ -30,63 +30,86 @@ struct slot_tuning {
   bool fills_past_caches;   ///< host threads write slots past the caches
   bool drains_past_caches;  ///< host threads write the destination past the caches
 
+  /// Of a copy.
   template <class Exec>
   static slot_tuning of(const Exec& exec) {
     const auto& tuning = execution_backend<Exec>::tuning(exec);
     return {tuning.copy_slot_bytes, tuning.copy_workers, tuning.copy_slots, tuning.copy_fills_past_caches,
             tuning.copy_drains_past_caches};
   }
+  /// Of rows that a batch names.
+  template <class Exec>
+  static slot_tuning of_rows(const Exec& exec) {
+    const auto& tuning = execution_backend<Exec>::tuning(exec);
+    return {tuning.row_slot_bytes, tuning.row_workers, tuning.copy_slots, false, false};
+  }
 };
 
-/// Page-locked slots by which host threads and the device's transfer engine exchange the items of a list.
-/// Each worker of a team, the calling thread among them, has slots of its own and takes piece after piece: it
-/// fills a slot and enqueues the slot's transfer on the verb's instance, or the other way round. Nothing on
-/// the device waits for the host, so workers may wait for the device inside of its driver.
-///
-/// Unlike the staging ring's, these slots are large: DMA has to amortise an event and the gap after each
-/// transfer, but takes no multiprocessors and reaches the rate of the link.
+/// A list whose items go through slots.
+struct slot_items {
+  const std::string& label;
+  std::int64_t count;
+  std::int64_t bytes;           ///< of an item
+  copy_meter* meter = nullptr;  ///< takes reports of the progress
+};
+
+/// Page-locked slots by which host threads and the device exchange the items of a list. Each worker of a
+/// team, the calling thread among them, has slots of its own and takes piece after piece: it fills a slot and
+/// enqueues the slot's transfer, or a kernel that reads it over the link, or the other way round. Nothing on
+/// the device waits for the host, so workers may wait for the device inside of its driver. Several workers
+/// enqueue at the same time: kernels by launch_blocks, since Kokkos launches for one thread of an instance.
 template <class Exec>
 class copy_slots {
  public:
-  copy_slots(launch_context<Exec>& call, const std::string& label, std::int64_t items,
-             std::int64_t item_bytes, const slot_tuning& how, copy_meter& meter)
-      : context_(call), label_(label), items_(items), item_bytes_(item_bytes), meter_(meter) {
+  /// The device's side is enqueued on `stream`.
+  copy_slots(launch_context<Exec>& call, const slot_items& items, const slot_tuning& how, const Exec& stream)
+      : stream_(stream), items_(items) {
     const int threads = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
     workers_ = std::clamp(how.workers, 1, threads);
-    // Small copies are shared evenly, in pieces that are worth a transfer.
-    const std::int64_t usual = std::max<std::int64_t>(1, how.slot_bytes / item_bytes);
-    const std::int64_t least = std::max<std::int64_t>(1, std::min(how.slot_bytes, smallest) / item_bytes);
-    const std::int64_t fair = items / (std::int64_t{2} * workers_) + 1;
-    per_slot_ = std::min(std::clamp(fair, least, usual), items);
-    if (fair < usual && item_bytes < alignment && per_slot_ < items)
-      per_slot_ = (per_slot_ * item_bytes + alignment - 1) / alignment * alignment / item_bytes;
-    const std::int64_t pieces = (items + per_slot_ - 1) / per_slot_;
+    // Small lists are shared evenly, in pieces that are worth a transfer.
+    const std::int64_t usual = std::max<std::int64_t>(1, how.slot_bytes / items.bytes);
+    const std::int64_t least =
+        std::max<std::int64_t>(1, std::min(how.slot_bytes / 8, smallest) / items.bytes);
+    const std::int64_t fair = items.count / (std::int64_t{2} * workers_) + 1;
+    per_slot_ = std::min(std::clamp(fair, least, usual), items.count);
+    if (fair < usual && items.bytes < alignment && per_slot_ < items.count)
+      per_slot_ = (per_slot_ * items.bytes + alignment - 1) / alignment * alignment / items.bytes;
+    const std::int64_t pieces = (items.count + per_slot_ - 1) / per_slot_;
     workers_ = static_cast<int>(std::min<std::int64_t>(workers_, pieces));
     team_.hire(workers_ - 1, threads);
     workers_ = 1 + team_.helpers();
     depth_ = std::clamp<std::int64_t>(how.slots, 1, (pieces + workers_ - 1) / workers_);
-    slot_bytes_ = (per_slot_ * item_bytes + alignment - 1) / alignment * alignment;
+    slot_bytes_ = (per_slot_ * items.bytes + alignment - 1) / alignment * alignment;
     slots_ = call.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
     ends_.resize(static_cast<std::size_t>(workers_ * depth_));
     for (auto& event : ends_) event = call.event_to_record();
     requests_.resize(ends_.size());
   }
 
+  /// Items that a slot holds, at most.
+  [[nodiscard]] std::int64_t per_slot() const { return per_slot_; }
+
   /// fill(slot, first, count) packs items into a slot; send(slot, first, count) enqueues their transfer to
   /// the device. Returns when the last transfer is enqueued.
   template <class Fill, class Send>
   void to_device(const Fill& fill, const Send& send) {
-    const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes(items_),
-                                 label_);
-    share([&](int worker, front_queue& queue) {
-      std::int64_t turn = 0;
-      for (std::int64_t first = 0, count = 0; queue.take(first, count); ++turn) {
-        if (turn >= depth_) wait(worker, turn);
+    front_queue queue(items_.count, per_slot_);
+    to_device(queue, fill, send);
+  }
+  /// Items that `queue` gives, likewise.
+  template <class Queue, class Fill, class Send>
+  void to_device(Queue& queue, const Fill& fill, const Send& send) {
+    const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes(items_.count),
+                                 items_.label);
+    share([&](int worker) {
+      std::int64_t number = 0;
+      for (std::int64_t first = 0, count = 0; queue.take(first, count); ++number) {
+        if (number >= depth_) wait(worker, number);
         if (given_up_) return;
-        std::byte* const slot = slot_of(worker, turn);
+        std::byte* const slot = slot_of(worker, number);
         fill(slot, first, count);
         send(slot, first, count);
-        record(worker, turn);
+        record(worker, number);
         advance(worker, count);
       }
     });
@@ -96,25 +119,31 @@ class copy_slots {
   /// takes them. Returns when the last item is drained.
   template <class Fetch, class Drain>
   void from_device(const Fetch& fetch, const Drain& drain) {
-    const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes(items_),
-                                 label_);
-    share([&](int worker, front_queue& queue) {
+    front_queue queue(items_.count, per_slot_);
+    from_device(queue, fetch, drain);
+  }
+  /// Items that `queue` gives, likewise.
+  template <class Queue, class Fetch, class Drain>
+  void from_device(Queue& queue, const Fetch& fetch, const Drain& drain) {
+    const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes(items_.count),
+                                 items_.label);
+    share([&](int worker) {
       std::int64_t posted = 0;
-      const auto ask = [&] {
-        auto& [first, count] = requests_[place_of(worker, posted)];
+      const auto request = [&] {
+        auto& [first, count] = requests_[index_of(worker, posted)];
         if (!queue.take(first, count)) return false;
         fetch(slot_of(worker, posted), first, count);
         record(worker, posted++);
         return true;
       };
-      while (posted < depth_ && ask()) {
+      while (posted < depth_ && request()) {
       }
       for (std::int64_t drained = 0; drained < posted; ++drained) {
         wait(worker, drained);
         if (given_up_) return;
-        const auto [first, count] = requests_[place_of(worker, drained)];
+        const auto [first, count] = requests_[index_of(worker, drained)];
         drain(slot_of(worker, drained), first, count);
-        static_cast<void>(ask());
+        static_cast<void>(request());
         advance(worker, count);
       }
     });
@@ -126,10 +155,9 @@ class copy_slots {
 
   template <class Work>
   void share(const Work& work) {
-    front_queue queue(items_, per_slot_);
     team_.run([&](int worker) {
       try {
-        work(worker, queue);
+        work(worker);
       } catch (...) {
         given_up_ = true;
         throw;
@@ -138,35 +166,32 @@ class copy_slots {
     team_.dismiss();
   }
 
-  void record(int worker, std::int64_t turn) {
+  void record(int worker, std::int64_t number) {
     if constexpr (!is_host_exec<Exec>)
-      execution_backend<Exec>::record_at(context_.exec(), *end_of(worker, turn));
+      execution_backend<Exec>::record_at(stream_, *ends_[index_of(worker, number)]);
   }
   /// Waits for the last transfer of a slot.
-  void wait(int worker, std::int64_t turn) {
-    if constexpr (!is_host_exec<Exec>) end_of(worker, turn)->wait();
+  void wait(int worker, std::int64_t number) {
+    if constexpr (!is_host_exec<Exec>) ends_[index_of(worker, number)]->wait();
   }
   void advance(int worker, std::int64_t items) {
+    if (items_.meter == nullptr) return;
     const std::int64_t now = completed_.fetch_add(items, std::memory_order_relaxed) + items;
-    if (worker == 0) meter_.advance(bytes(now));
+    if (worker == 0) items_.meter->advance(bytes(now));
   }
 
   [[nodiscard]] std::size_t bytes(std::int64_t items) const {
-    return static_cast<std::size_t>(items * item_bytes_);
+    return static_cast<std::size_t>(items * items_.bytes);
   }
-  [[nodiscard]] std::size_t place_of(int worker, std::int64_t turn) const {
-    return static_cast<std::size_t>(worker * depth_ + turn % depth_);
+  [[nodiscard]] std::size_t index_of(int worker, std::int64_t number) const {
+    return static_cast<std::size_t>(worker * depth_ + number % depth_);
   }
-  [[nodiscard]] auto& end_of(int worker, std::int64_t turn) { return ends_[place_of(worker, turn)]; }
-  [[nodiscard]] std::byte* slot_of(int worker, std::int64_t turn) const {
-    return slots_ + static_cast<std::int64_t>(place_of(worker, turn)) * slot_bytes_;
+  [[nodiscard]] std::byte* slot_of(int worker, std::int64_t number) const {
+    return slots_ + static_cast<std::int64_t>(index_of(worker, number)) * slot_bytes_;
   }
 
-  launch_context<Exec>& context_;
-  const std::string& label_;
-  std::int64_t items_;
-  std::int64_t item_bytes_;
-  copy_meter& meter_;
+  const Exec& stream_;
+  slot_items items_;
   std::int64_t per_slot_ = 1;
   std::int64_t slot_bytes_ = 0;
   std::int64_t depth_ = 1;  ///< slots of a worker

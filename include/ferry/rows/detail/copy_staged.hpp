@@ -48,7 +48,7 @@ void launch_box_on_host(const Exec& exec, const std::string& label, To* target, 
     return;
   }
   using kernel = kernels::transpose_blocks<To, From>;
-  const kernels::box_places outer(box, a, b);
+  const kernels::box_offsets outer(box, a, b);
   const std::int64_t tiles_a = (box.extents[a] + kernel::edge - 1) / kernel::edge;
   const std::int64_t tiles_b = (box.extents[b] + kernel::edge - 1) / kernel::edge;
   launch(exec, label, box.size() / box.extents[a] / box.extents[b] * tiles_a * tiles_b,
@@ -71,7 +71,7 @@ void launch_box_on_device(const Exec& exec, const std::string& label, To* target
   const std::size_t b = box.last(), a = transposed_dimension(box);
   if (a == b) {
     launch(exec, label, box.size(),
-           kernels::copy_strided<To, From>{target, source, kernels::box_places(box)});
+           kernels::copy_strided<To, From>{target, source, kernels::box_offsets(box)});
     return;
   }
   using kernel = kernels::transpose_tiles<To, From>;
@@ -86,7 +86,7 @@ void launch_box_on_device(const Exec& exec, const std::string& label, To* target
   const std::int64_t tiles_b = (box.extents[b] + reach_b - 1) / reach_b;
   launch(exec, label, box.size() / box.extents[a] / box.extents[b] * tiles_a * tiles_b * kernel::warp,
          kernel{target, source, box.extents[a], box.target[a], box.source[a], box.extents[b], box.target[b],
-                box.source[b], fast_divisor(tiles_a), fast_divisor(tiles_b), kernels::box_places(box, a, b),
+                box.source[b], fast_divisor(tiles_a), fast_divisor(tiles_b), kernels::box_offsets(box, a, b),
                 whole_packets(source, box.source, a), whole_packets(target, box.target, b)});
 }
 
@@ -115,7 +115,7 @@ void launch_box(const Exec& exec, const std::string& label, To* target, const Fr
 
 /// Between memory of a host and of a device: host threads pack pieces of the box into slots, in the order of
 /// the device's side, or unpack them. On the way to the device they convert. Transfers take slots to or from
-/// long rows on the device, at any distance. Kernels take them to or from other places, over the link, and
+/// long rows on the device, at any distance. Kernels take them to or from shorter pieces, over the link, and
 /// convert elements that come from there.
 template <bool ToDevice, class Exec, class From, class To>
 void copy_over_link(launch_context<Exec>& call, const From* source, To* target, const copy_box& layout,
@@ -123,13 +123,13 @@ void copy_over_link(launch_context<Exec>& call, const From* source, To* target, 
   using side = copy_box::side;
   using slot_bytes = std::conditional_t<ToDevice, std::byte, const std::byte>;
   using slot_element = std::conditional_t<ToDevice, To, const To>;
-  constexpr side near_side = ToDevice ? side::source : side::target;
+  constexpr side host_side_of_box = ToDevice ? side::source : side::target;
   constexpr side device_side = ToDevice ? side::target : side::source;
   constexpr auto element = static_cast<std::int64_t>(sizeof(To));
   constexpr bool moves_on_device = ToDevice || std::is_same_v<From, To>;
   const std::string& label = call.label("staged");
   const copy_box box = layout.ordered(device_side);
-  const copy_box device_box = box.packed(near_side).ordered(device_side);
+  const copy_box device_box = box.packed(host_side_of_box).ordered(device_side);
   const bool transfers = moves_on_device && suits_transfer(call.exec(), device_box, sizeof(To));
   slot_tuning tuning = how;
   if (!transfers) {  // the calling thread launches all kernels
@@ -137,8 +137,8 @@ void copy_over_link(launch_context<Exec>& call, const From* source, To* target, 
     tuning.workers = 1;
   }
   const box_items items(box, std::max<std::int64_t>(1, tuning.slot_bytes / element));
-  const auto move_near = [&](const auto& host, slot_bytes* slot, std::int64_t first, std::int64_t count,
-                             bool past_caches) {
+  const auto move_on_host = [&](const auto& host, slot_bytes* slot, std::int64_t first, std::int64_t count,
+                                bool past_caches) {
     auto* const elements = reinterpret_cast<slot_element*>(slot);
     items.visit(first, count,
                 [&](const copy_box& part, std::int64_t target_offset, std::int64_t source_offset,
@@ -153,10 +153,10 @@ void copy_over_link(launch_context<Exec>& call, const From* source, To* target, 
   };
   const auto pack = [&](slot_bytes* slot, std::int64_t first, std::int64_t count) {
     if (transfers)
-      return move_near(caller_thread{}, slot, first, count,
-                       ToDevice ? how.fills_past_caches : how.drains_past_caches);
+      return move_on_host(caller_thread{}, slot, first, count,
+                          ToDevice ? how.fills_past_caches : how.drains_past_caches);
     const auto host = host_side(call.exec());
-    move_near(host, slot, first, count, false);
+    move_on_host(host, slot, first, count, false);
     host.fence(label);
   };
   const auto move_part = [&](To* slot, std::int64_t offset, const copy_box& part) {
@@ -170,7 +170,7 @@ void copy_over_link(launch_context<Exec>& call, const From* source, To* target, 
       launch_box(call.exec(), label, slot, source + offset, part);
     }
   };
-  const auto move_far = [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+  const auto move_on_device = [&](std::byte* slot, std::int64_t first, std::int64_t count) {
     auto* const elements = reinterpret_cast<To*>(slot);
     if (device_box.is_one_run()) {
       copy_box run;
@@ -181,14 +181,14 @@ void copy_over_link(launch_context<Exec>& call, const From* source, To* target, 
                 [&](const copy_box& part, std::int64_t target_offset, std::int64_t source_offset,
                     std::int64_t packed) {
                   move_part(elements + packed, ToDevice ? target_offset : source_offset,
-                            part.packed(near_side).ordered(device_side));
+                            part.packed(host_side_of_box).ordered(device_side));
                 });
   };
-  copy_slots<Exec> slots(call, label, items.count(), items.item() * element, tuning, meter);
+  copy_slots<Exec> slots(call, {label, items.count(), items.item() * element, &meter}, tuning, call.exec());
   if constexpr (ToDevice)
-    slots.to_device(pack, move_far);
+    slots.to_device(pack, move_on_device);
   else
-    slots.from_device(move_far, pack);
+    slots.from_device(move_on_device, pack);
 }
 
 /// Copies by host threads, which exchange page-locked slots with the device if one side lies there. A copy

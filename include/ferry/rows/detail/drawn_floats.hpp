@@ -88,11 +88,11 @@ KOKKOS_FUNCTION inline double normal_quantile(double p) {
   return q < 0.0 ? -value : value;
 }
 
-/// The quantile at one of 2^31 equally likely places, symmetric about 0: x = 2 p - 1 is an odd multiple of
-/// 2^-31, the lowest bit of `place` does not count. As in M. Giles, "Approximating the erfinv function"
+/// The quantile at one of 2^31 equally likely points, symmetric about 0: x = 2 p - 1 is an odd multiple of
+/// 2^-31, the lowest bit of `point` does not count. As in M. Giles, "Approximating the erfinv function"
 /// (2011), it is x times a polynomial of w = -log(1 - x^2). Its relative error is below 3e-7, and its largest
 /// value is 6.23.
-KOKKOS_FORCEINLINE_FUNCTION float normal_quantile_at(std::int32_t place) {
+KOKKOS_FORCEINLINE_FUNCTION float normal_quantile_at(std::int32_t point) {
   using ferry::detail::bit_cast;
   constexpr float of_log[] = {0.9999999681f, -0.5000037506f, 0.3333460602f, -0.2496890696f,
                               0.1991334788f, -0.1727820607f, 0.1612624791f, -0.09895350737f};
@@ -102,19 +102,19 @@ KOKKOS_FORCEINLINE_FUNCTION float normal_quantile_at(std::int32_t place) {
   constexpr float of_tail[] = {4.848695672f,      0.1983964957f,     -0.003767812629f, 0.0001394612121f,
                                -6.266018418e-6f,  2.921384451e-7f,   -1.105490107e-8f, 2.40100187e-10f,
                                -6.574643432e-12f, -4.538964458e-12f, 1.067666808e-12f, -5.943879415e-14f};
-  const std::int32_t odd = place | 1;
+  const std::int32_t odd = point | 1;
   const auto to_end =
       static_cast<std::int32_t>(0x80000000u - static_cast<std::uint32_t>(odd < 0 ? -odd : odd));
   const float x = static_cast<float>(odd) * 0x1p-31f;
   const float q = static_cast<float>(to_end) * 0x1p-31f;  // 1 - |x|, with all its digits
-  const float rest = q * (2.0f - q);                      // 1 - x^2
-  // rest = m 2^exponent with m in [sqrt(1/2), sqrt(2))
-  const auto bits = bit_cast<std::uint32_t>(rest);
+  const float product = q * (2.0f - q);                   // 1 - x^2
+  // product = m 2^exponent with m in [sqrt(1/2), sqrt(2))
+  const auto bits = bit_cast<std::uint32_t>(product);
   const std::int32_t exponent = static_cast<std::int32_t>(bits - 0x3f3504f3u) >> 23;
   const float f = bit_cast<float>(bits - (static_cast<std::uint32_t>(exponent) << 23)) - 1.0f;  // m - 1
   const float w =
       Kokkos::fma(-static_cast<float>(exponent), 0.693147181f, -f * detail::polynomial(of_log, f));
-  // A 300th of the places lie in a tail.
+  // A 300th of the points lie in a tail.
   KOKKOS_IF_ON_DEVICE((return x * (w < 5.0f ? detail::polynomial(of_middle, w - 2.5f)
                                             : detail::polynomial(of_tail, w - 12.905f));))
   // Chosen by bits on a host, whose compiler would else branch, and make no vectors.
@@ -147,7 +147,7 @@ struct uniform_floats {
   }
 };
 
-/// Normal floats of [least, most]: the places from `first` on, `count` of them; 0 means all 2^32.
+/// Normal floats of [least, most]: the points from `first` on, `count` of them; 0 means all 2^32.
 struct normal_floats {
   std::uint64_t seed;
   float mean, deviation, least, most;
@@ -157,8 +157,8 @@ struct normal_floats {
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION float value(std::uint32_t word) const {
     const auto part = static_cast<std::uint32_t>((std::uint64_t{count} * word) >> 32);
-    const std::uint32_t place = static_cast<std::uint32_t>(first) + (count == 0 ? word : part);
-    const float quantile = normal_quantile_at(static_cast<std::int32_t>(place));
+    const std::uint32_t point = static_cast<std::uint32_t>(first) + (count == 0 ? word : part);
+    const float quantile = normal_quantile_at(static_cast<std::int32_t>(point));
     return clamped(Kokkos::fma(deviation, quantile, mean), least, most);
   }
 };

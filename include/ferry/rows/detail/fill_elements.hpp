@@ -19,7 +19,7 @@
 #include <type_traits>
 
 /// Generators of initial values, each a pure function of the element's row, column and row-major position.
-/// `is_by_position` tells one that ignores row and column. One with `neighbours` > 0 also draws that many
+/// `is_by_position` marks one that ignores row and column. One with `neighbours` > 0 also draws that many
 /// elements, of position `number` * neighbours and after, at the price of one, and runs of them on a host.
 namespace ferry::kernels {
 

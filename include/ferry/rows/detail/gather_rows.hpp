@@ -49,43 +49,13 @@ struct repeated_positions {
 /// threads read neighbouring bytes of one row. One row of 512 bytes is one warp's load. No shared memory, no
 /// teams: the flat range measured as fast as hand-written CUDA. Units are of type `Unit`, or of 16 bytes
 /// if `wide` is set: one kernel, so its launch is compiled once. Strides and width are in units.
-template <class Unit, class Source>
-struct gather_rows {
-  const void* table;
-  std::int64_t table_stride;
-  void* out;
-  std::int64_t out_stride;
-  detail::fast_divisor width;
-  Source source;
-  bool wide;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    if (wide)
-      move<opaque16>(i);
-    else
-      move<Unit>(i);
-  }
-
- private:
-  template <class Any>
-  KOKKOS_FORCEINLINE_FUNCTION void move(std::int64_t i) const {
-    const std::int64_t item = width.quotient(i);
-    const std::int64_t column = i - item * width.divisor();
-    const std::int64_t row = source.row(item, column == 0);
-    if (row >= 0)
-      static_cast<Any*>(out)[source.position(item) * out_stride + column] =
-          static_cast<const Any*>(table)[row * table_stride + column];
-  }
-};
-
-/// gather_rows with two items per thread: both loads are issued before the first store, which gains about 6 %
-/// of the rate inside the device (H200). For launches that cover all items at once.
 ///
-/// Device mapping: as gather_rows, with `pairs(items, step)` instead of the items. A thread's items are
+/// With AtOnce of 2, for launches that cover all items at once, a thread has two items: both loads are issued
+/// before the first store, which gains about 6 % of the rate inside the device (H200). A thread's items are
 /// `step` apart: 1, or more for rows so short that neighbouring threads should take neighbouring rows.
-template <class Unit, class Source>
-struct gather_row_pairs {
-  static constexpr std::int64_t far_apart = 32;
+template <class Unit, class Source, int AtOnce>
+struct gather_rows {
+  static constexpr std::int64_t longest_step = 32;
   static constexpr std::int64_t short_row = 32;  // bytes: a sector of the device's cache
 
   const void* table;
@@ -98,15 +68,16 @@ struct gather_row_pairs {
   std::int64_t step;  ///< a power of two
   bool wide;
 
-  /// Distance between a thread's two items, for rows of `units` units.
+  /// Distance between a thread's items, for rows of `units` units.
   static std::int64_t step_for(std::int64_t units, bool wide) {
     const auto bytes = static_cast<std::int64_t>(wide ? sizeof(opaque16) : sizeof(Unit));
-    return units * bytes < short_row ? far_apart : 1;
+    return units * bytes < short_row ? longest_step : 1;
   }
   /// Threads per unit of a row.
-  static std::int64_t pairs(std::int64_t items, std::int64_t step) {
-    const std::int64_t rest = items % (2 * step);
-    return items / (2 * step) * step + (rest < step ? rest : step);
+  [[nodiscard]] std::int64_t groups() const {
+    if constexpr (AtOnce == 1) return items;
+    const std::int64_t left = items % (AtOnce * step);
+    return items / (AtOnce * step) * step + (left < step ? left : step);
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
@@ -119,23 +90,23 @@ struct gather_row_pairs {
  private:
   template <class Any>
   KOKKOS_FORCEINLINE_FUNCTION void move(std::int64_t i) const {
-    const std::int64_t pair = width.quotient(i);
-    const std::int64_t column = i - pair * width.divisor();
-    const std::int64_t lane = pair & (step - 1);
-    const std::int64_t first = 2 * (pair - lane) + lane;
-    std::int64_t row[2], offset[2];
-    Any unit[2];
-    for (int k = 0; k < 2; ++k) {
+    const std::int64_t group = width.quotient(i);
+    const std::int64_t column = i - group * width.divisor();
+    const std::int64_t lane = AtOnce == 1 ? 0 : group & (step - 1);
+    const std::int64_t first = AtOnce * (group - lane) + lane;
+    std::int64_t row[AtOnce], offset[AtOnce];
+    Any unit[AtOnce];
+    for (int k = 0; k < AtOnce; ++k) {
       const std::int64_t item = first + k * step;
-      row[k] = item < items ? source.row(item, column == 0) : -1;
+      row[k] = AtOnce == 1 || item < items ? source.row(item, column == 0) : -1;
     }
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < AtOnce; ++k) {
       offset[k] = -1;
       if (row[k] < 0) continue;
       unit[k] = static_cast<const Any*>(table)[row[k] * table_stride + column];
       offset[k] = source.position(first + k * step) * out_stride + column;
     }
-    for (int k = 0; k < 2; ++k)
+    for (int k = 0; k < AtOnce; ++k)
       if (offset[k] >= 0) static_cast<Any*>(out)[offset[k]] = unit[k];
   }
 };

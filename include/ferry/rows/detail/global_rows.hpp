@@ -27,9 +27,9 @@ class row_scramble {
     } while (x >= rows_);
     return static_cast<std::int64_t>(x);
   }
-  [[nodiscard]] KOKKOS_FUNCTION constexpr std::int64_t backward(std::int64_t place) const {
-    if (keeps(place)) return place;
-    auto x = static_cast<std::uint64_t>(place);
+  [[nodiscard]] KOKKOS_FUNCTION constexpr std::int64_t backward(std::int64_t number) const {
+    if (keeps(number)) return number;
+    auto x = static_cast<std::uint64_t>(number);
     do {
       x = undone(undone(x, seed_ >> 32 | seed_ << 32), seed_);
     } while (x >= rows_);

@@ -16,7 +16,6 @@
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -25,7 +24,7 @@
 /// operation to the row. A *job* defines the operation:
 ///
 ///   table                            array_ref of the table
-///   min_fields, max_fields, fields   state arrays: the fewest and the most possible, and the actual number
+///   min_fields, max_fields, fields   state arrays: the least and the greatest number, and the actual number
 ///   packs<Duplicates>(values)        whether alignment lets a device's kernels work in packets
 ///   packed_tile<Value>               the tile of these kernels
 ///   takes_wide_tiles<Value>, packs_wide(values)
@@ -42,7 +41,7 @@
 ///                                    returns a copy with the other inputs of its kernels bound; Staged: on a
 ///                                    path that occupies the calling thread
 ///   is_refused()                     after prepare<true>: whether nothing may be written
-///   wire_type<Value, Duplicates>     the element type of combined values in the ring
+///   wire_type<Value, Duplicates>     the element type of combined values on the link
 ///   sum_type<Exec, Value>            the type in which kernels of Exec combine values
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///                                    the job that writes combined values into such a buffer
@@ -51,7 +50,8 @@
 ///   writes_scratch                   whether it writes to scratch memory alone; may be absent
 namespace ferry::detail {
 
-/// The operands of a verb that writes rows.
+/// The operands of a verb that writes rows: `job` says what happens to a row, `access` where it lies. `batch`
+/// comes from rows_named_by, or is every_row.
 template <class Exec, class Access, class Job, class Batch, class Values>
 struct row_update {
   using exec_type = Exec;
@@ -61,13 +61,16 @@ struct row_update {
   using values_type = Values;
 
   const Exec& exec;
-  const char* verb;  ///< what messages and labels call it
   const Access& access;
   const Job& job;
   const Batch& batch;
   const Values& values;
-  const rollback& undo;
+  rollback undo{};
+  const char* verb = nullptr;  ///< what messages and labels call it; null: the name of the verb
 };
+template <class Exec, class Access, class Job, class Batch, class Values, class... Others>
+row_update(const Exec&, const Access&, const Job&, const Batch&, const Values&, const Others&...)
+    -> row_update<Exec, Access, Job, Batch, Values>;
 
 /// Checks that a path reaches the arrays of a verb, and orders the call after other work on them. Returns the
 /// job with its other inputs bound.
@@ -120,15 +123,28 @@ auto order_on_device(const Kernel&, const Order& order) {
     return order;
 }
 
-/// Launches the job's kernels on the items of a source. Rows without elements are only counted.
-template <class Duplicates, int Fields = -1, class Exec, class Job, class Source, class Value, class Space,
-          class Order = schedule::flat>
-void launch_update(const Exec& exec, const update_labels& labels, const Job& job, const Source& source,
-                   std::int64_t items, const array_ref<Value, Space>& values, const Order& order = {}) {
+/// The items of a launch: at most `count` items of the source, with these values.
+template <class Source, class Values>
+struct update_items {
+  const Source& source;
+  std::int64_t count;
+  const Values& values;
+};
+template <class Source, class Values>
+update_items(const Source&, std::int64_t, const Values&) -> update_items<Source, Values>;
+
+/// Launches the job's kernels on items. Rows without elements are only counted.
+template <class Duplicates, int Fields = -1, class Exec, class Job, class Items, class Order = schedule::flat>
+void launch_update(const Exec& exec, const update_labels& labels, const Job& job, const Items& batch,
+                   const Order& order = {}) {
   constexpr int fields = Fields < 0 ? Job::min_fields : Fields;
   if constexpr (fields < Job::max_fields)
-    if (job.fields != fields)
-      return launch_update<Duplicates, fields + 1>(exec, labels, job, source, items, values, order);
+    if (job.fields != fields) return launch_update<Duplicates, fields + 1>(exec, labels, job, batch, order);
+  const auto& source = batch.source;
+  const auto& values = batch.values;
+  const std::int64_t items = batch.count;
+  using source_type = std::remove_cvref_t<decltype(source)>;
+  using value_type = std::remove_const_t<typename std::remove_cvref_t<decltype(values)>::value_type>;
   if constexpr (!requires { requires Job::writes_scratch; }) before_writing();
   // It launches nothing itself: a backtrace has one call less.
   const auto kernel_of = [&]<class Tile>(Tile) {
@@ -140,22 +156,22 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   } else if (job.template packs<Duplicates>(values)) {
     bool wide = false;
-    if constexpr (takes_wide_tiles<Job, std::remove_const_t<Value>>)
+    if constexpr (takes_wide_tiles<Job, value_type>)
       if (wide = job.packs_wide(values); wide) {
         const auto kernel = kernel_of(kernels::wide_packed_tile{});
         launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
       }
     if (!wide) {
-      const auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
+      const auto kernel = kernel_of(typename Job::template packed_tile<value_type>{});
       launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
     }
   } else {
-    const auto kernel = kernel_of(loose_tile_of<Job, Duplicates, Source>{});
+    const auto kernel = kernel_of(loose_tile_of<Job, Duplicates, source_type>{});
     launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
   }
   if constexpr (Job::counts_rows)
     launch(exec, labels.count, schedule::each{}, items, 1,
-           job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
+           job.template counting_kernel<Exec, value_type>(source));
 }
 
 /// Reports rows that a plan names more than once.
@@ -227,24 +243,28 @@ auto plan_source(launch_context<Exec>& call, const std::string& label, const row
 template <class Job, class Exec, class Value>
 using sum_of = typename Job::template sum_type<Exec, std::remove_const_t<Value>>;
 
-/// Combines the values of each of the plan's rows on the device, in the order of the rows. Null if nothing
-/// may be written because the batch was found faulty; blocks until that is known.
+/// Combines the values of each of the plan's rows on the device, in the order of the rows. No rows if nothing
+/// is to be written, because there are none or the batch was found faulty; blocks until that is known.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-auto* combine_on_device(launch_context<Exec>& call, const std::string& label, const Job& job,
-                        const row_plan& plan, std::int64_t items, const array_ref<Value, Space>& values) {
+auto combine_on_device(launch_context<Exec>& call, const std::string& label, const Job& job,
+                       const row_plan& plan, const array_ref<Value, Space>& values) {
   using plain = std::remove_const_t<Value>;
   using wire = typename Job::template wire_type<plain, Duplicates>;
+  using rows = array_ref<const wire, device_space>;
+  const std::int64_t items = plan.unique_count();
+  if (items == 0 || (plan.storage()->checked && plan.storage()->read_report().out_of_range != 0))
+    return rows();
   wire* combined = call.template scratch<wire>(items * values.width());
   const auto emit = job.template emit<plain, Duplicates>(combined, items, values.width());
   using emit_job = std::remove_const_t<decltype(emit)>;
   const auto labels = update_labels::of<emit_job>(call, label);
   const auto source = plan_source<Duplicates, sum_of<emit_job, Exec, Value>>(call, label, plan, values);
-  launch_update<Duplicates>(call.exec(), labels, emit, source, items, values);
+  launch_update<Duplicates>(call.exec(), labels, emit, update_items{source, items, values});
   if constexpr (Duplicates::forbids) {
     execution_backend<Exec>::fence(call.exec(), label);
-    if (read_report<Exec>(call.report()).duplicates != 0) return static_cast<wire*>(nullptr);
+    if (read_report<Exec>(call.report()).duplicates != 0) return rows();
   }
-  return combined;
+  return dense_rows<const wire, device_space>(combined, items, values.width(), "combined");
 }
 
 }  // namespace ferry::detail

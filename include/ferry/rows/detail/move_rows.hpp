@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -147,11 +146,11 @@ void launch_chunks(const Exec& exec, const std::string& label, const Rows& rows,
   constexpr int grain = std::min<int>(4, sizeof(unit_of<Out>));
   constexpr auto element = static_cast<std::int64_t>(sizeof(Out));
   const auto table = read_in_units(1, rows, source);
-  using placed = std::remove_const_t<decltype(table.source)>;
+  using source_type = std::remove_const_t<decltype(table.source)>;
   const std::int64_t stride = out.row_stride() * element, width = out.width() * element;
   constexpr bool over_link = lies_behind_link<Rows> || OutSpace::is_host_accessible;
   if constexpr (over_link) {
-    using kernel = kernels::gather_row_lines<placed>;
+    using kernel = kernels::gather_row_lines<source_type>;
     const auto in_words = [](auto... numbers) { return ((numbers % 4 == 0) && ...); };
     if (grain == 4 || in_words(reinterpret_cast<std::uintptr_t>(table.data),
                                reinterpret_cast<std::uintptr_t>(out.data), table.stride, stride, width))
@@ -161,7 +160,7 @@ void launch_chunks(const Exec& exec, const std::string& label, const Rows& rows,
                            lies_behind_link<Rows>});
   }
   if constexpr (!over_link || grain != 4) {
-    using kernel = kernels::gather_row_chunks<grain, placed>;
+    using kernel = kernels::gather_row_chunks<grain, source_type>;
     const std::int64_t chunks =
         kernels::chunks_of_rows(reinterpret_cast<std::uintptr_t>(out.data), stride, width, grain);
     launch(exec, label, order, kernel::groups(items), chunks,
@@ -196,22 +195,22 @@ void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
                   items, table.source});
   } else if constexpr (moves) {
     const bool wide = in_wide_units(rows, out);
-    if (!wide && width * static_cast<std::int64_t>(sizeof(in)) >= kernels::fewest_chunked_bytes)
+    if (!wide && width * static_cast<std::int64_t>(sizeof(in)) >= kernels::least_chunked_bytes)
       return launch_chunks(exec, label, rows, out, source, items, order);
     const auto table = read_in_units(wide ? sizeof(kernels::opaque16) : sizeof(unit_of<in>), rows, source);
     const auto batch = in_units(out, wide);
-    using placed = std::remove_const_t<decltype(table.source)>;
-    if constexpr (schedule::covers_items<Order>) {
-      using kernel = kernels::gather_row_pairs<unit_of<in>, placed>;
-      const std::int64_t step = kernel::step_for(batch.width, wide);
-      launch(exec, label, order, kernel::pairs(items, step), batch.width,
-             kernel{table.data, table.stride, batch.data, batch.stride, fast_divisor(batch.width),
-                    table.source, items, step, wide});
-    } else {
-      launch(exec, label, order, items, batch.width,
-             kernels::gather_rows<unit_of<in>, placed>{table.data, table.stride, batch.data, batch.stride,
-                                                       fast_divisor(batch.width), table.source, wide});
-    }
+    using source_type = std::remove_const_t<decltype(table.source)>;
+    using kernel = kernels::gather_rows<unit_of<in>, source_type, schedule::covers_items<Order> ? 2 : 1>;
+    const kernel move{table.data,
+                      table.stride,
+                      batch.data,
+                      batch.stride,
+                      fast_divisor(batch.width),
+                      table.source,
+                      items,
+                      kernel::step_for(batch.width, wide),
+                      wide};
+    launch(exec, label, order, move.groups(), batch.width, move);
   } else {
     constexpr int packet = kernels::packed_tile_of<Out, in>::elements;
     const bool packed = in_packets<packet>(rows, out);
@@ -224,32 +223,17 @@ void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
   }
 }
 
-/// The mover from a slot to rows of `out`, in the widest unit that the alignment allows.
-template <class Exec, class Out, class Space, class Source>
-auto mover_from_slot(const array_ref<Out, Space>& out, const Source& source) {
-  const auto units = in_units(out, in_wide_units(out));
-  return kernels::rows_from_slot<Exec, unit_of<Out>, Source>{units.data, units.stride,
-                                                             fast_divisor(units.width), source, units.wide};
-}
-
-/// The mover from rows of `table` to a slot.
-template <class T, class Space, class Source>
-auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
-  const auto units = in_units(table, in_wide_units(table));
-  return kernels::rows_to_slot<unit_of<std::remove_const_t<T>>, Source>{
-      units.data, units.stride, fast_divisor(units.width), source, units.wide};
-}
-
 /// A tensor of `rows` rows on a device that has an array's extents after the first.
 template <class T, class Space, class Extents = dynamic_rank, std::size_t Rank = 1, class Array>
-tensor<T, Space, Extents> tensor_like(const Array& array, device home, std::int64_t rows, std::string label) {
+tensor<T, Space, Extents> tensor_like(const Array& array, device target, std::int64_t rows,
+                                      std::string label) {
   if constexpr (Rank < max_rank)
     if (array.rank > Rank)
-      return tensor_like<T, Space, Extents, Rank + 1>(array, home, rows, std::move(label));
+      return tensor_like<T, Space, Extents, Rank + 1>(array, target, rows, std::move(label));
   std::array<std::size_t, Rank> sizes;
   for (std::size_t i = 0; i < Rank; ++i) sizes[i] = static_cast<std::size_t>(array.extents[i]);
   sizes[0] = static_cast<std::size_t>(rows);
-  return {std::move(label), home, sizes};
+  return {std::move(label), target, sizes};
 }
 
 }  // namespace ferry::detail

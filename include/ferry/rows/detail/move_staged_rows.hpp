@@ -122,11 +122,11 @@ bool bring_pairs(launch_context<Exec>& call, const row_plan* plan, kernels::row_
 template <class Choice, class To, class From, bool ToDevice, class Exec>
 void move_by_slots(launch_context<Exec>& call, const std::string& label, const row_shape& shape,
                    std::span<const kernels::table_pair> tables, const kernels::row_pairs& on_device,
-                   const kernels::row_pairs& on_host, std::int64_t count, copy_meter& meter) {
+                   const kernels::row_pairs& on_host, std::int64_t count, copy_meter* meter) {
   const std::int64_t row_bytes = shape.box.size() * static_cast<std::int64_t>(sizeof(To));
   constexpr slot_tuning how{std::int64_t{1} << 23, 1, 2, false, false};
-  copy_slots<Exec> slots(call, label, static_cast<std::int64_t>(tables.size()) * count, row_bytes, how,
-                         meter);
+  copy_slots<Exec> slots(call, {label, static_cast<std::int64_t>(tables.size()) * count, row_bytes, meter},
+                         how, call.exec());
   const auto host = host_side(call.exec());
   const std::int64_t blocks = most_blocks<typename Choice::occupancy>(call.exec());
   // visit(table, slot, position, items) for the items of each table.
@@ -217,9 +217,9 @@ void move_staged(launch_context<Exec>& call, const row_shape& shape,
       move(std::type_identity<To>{}, packed(shape, copy_box::side::source), parts.writes, write);
     }
   } else {
-    copy_meter silent({}, {}, 0);  // slots count from 0 on
     move_by_slots<Choice, To, From, FromSpace::is_host_accessible>(
-        call, label, shape, tables, on_device, on_host, count, progress == 0 ? meter : silent);
+        call, label, shape, tables, on_device, on_host, count,
+        progress == 0 ? &meter : nullptr);  // slots count from 0 on
     progress += tables.size() * static_cast<std::size_t>(count * shape.box.size()) * sizeof(To);
     meter.advance(progress);
   }

@@ -144,11 +144,11 @@ decltype(auto) listed_rows_of(const List& list) {
     return rows_named_by(list);
 }
 template <class Named>
-std::int64_t listed_count(const Named& named) {
+std::int64_t listed_count(const Named& list) {
   if constexpr (std::is_same_v<std::remove_cvref_t<Named>, row_range>)
-    return named.count;
+    return list.count;
   else
-    return positions_of(named);
+    return positions_of(list);
 }
 
 /// Throws invalid_argument for a range that does not lie within the rows of the table.
@@ -156,18 +156,18 @@ void require_range(const char* side, const row_range& range, const untyped_array
 
 /// The rows of one side as pair_rows takes them. Bad indices become findings of the call.
 template <class Bounds, class Exec, class Named>
-auto rows_to_pair(launch_context<Exec>& call, const Named& named, std::int64_t rows) {
-  using list = std::remove_cvref_t<Named>;
-  if constexpr (std::is_same_v<list, row_range>) {
-    return kernels::rows_of_range{named.first};
-  } else if constexpr (is_plan<list>) {
-    const auto& store = named.storage();
+auto rows_to_pair(launch_context<Exec>& call, const Named& list, std::int64_t rows) {
+  using list_type = std::remove_cvref_t<Named>;
+  if constexpr (std::is_same_v<list_type, row_range>) {
+    return kernels::rows_of_range{list.first};
+  } else if constexpr (is_plan<list_type>) {
+    const auto& store = list.storage();
     call.use(store, false);
     return kernels::rows_of_plan{store->row_of, store->checked ? store->report->findings : nullptr,
                                  store->signed_indices};
   } else {
-    using index = std::remove_const_t<typename list::value_type>;
-    return kernels::rows_of_indices<index, Bounds>{indices_for_kernels(call, named, nullptr, true), rows};
+    using index = std::remove_const_t<typename list_type::value_type>;
+    return kernels::rows_of_indices<index, Bounds>{indices_for_kernels(call, list, nullptr, true), rows};
   }
 }
 

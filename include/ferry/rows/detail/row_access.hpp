@@ -35,7 +35,7 @@
 ///                             searches and atomic additions need it
 ///   gathers_once<OutSpace>    whether a gather with a plan reads each different row once
 ///   gathers_apart<Path, Exec, OutSpace>
-///                             whether gather_apart<Path, Bounds>(call, named, out) gathers, not one kernel
+///                             whether gather_apart<Path, Bounds>(call, batch, out) gathers, not one kernel
 ///   may_need_host             whether needs_host() says that path::staged gathers
 ///   path_label<Path>          the name of kernels on this path
 ///   table()                   the table as an array_ref, for checks, messages and the ticket
@@ -46,7 +46,7 @@
 ///                             returns the rows for launch_gather: an array_ref, or rows with value_type,
 ///                             in_units_of and read_in_units
 ///   places(call, source, n, plan)
-///                             the source of n items, whose row(item) is the place of the item's row among
+///                             the source of n items, whose row(item) is the index of the item's row among
 ///                             rows(call). `plan`: that of the batch, or null
 ///   touches<Path>(call, job)  checks and orders, for all arrays of a job that writes
 ///   located<Path>(call, job, plan), located(call, label, job, source, n)
@@ -208,8 +208,6 @@ class plain_rows : public rows_of_kernels<T, Space> {
     [[maybe_unused]] const auto traffic =
         count_transfer<Path>(call, array_, out, positions_of(batch) * row_bytes());
     wait_for_host_access(call, "ferry::gather::staged", array_, out);
-    // DMA from a page-locked table may still be in flight when the verb returns.
-    if constexpr (is_page_locked<Space>) call.reads_from(array_);
     gather_staged(call, array_, rows_for_host<Bounds>(call, batch, array_.rows()).rows, out);
   }
 

@@ -118,16 +118,16 @@ struct row_job {
       return in_packets<packed_tile<typename Values::value_type>::elements>(table, values);
   }
 
-  template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
-  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
-                            const array_ref<Value, Space>& values) const {
-    using sum = sum_type<Exec, std::remove_const_t<Value>>;
+  template <class Exec, class Duplicates, class Tile, int, class Source, class Values>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items, const Values& values) const {
+    using value = typename Values::value_type;
+    using sum = sum_type<Exec, std::remove_const_t<value>>;
     using compute = std::conditional_t<writes_scratch, combining_number<Exec, Duplicates, sum>, sum>;
     const auto kernel_of = [&](const auto& operation) {
       return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
                                                      values.width(), operation);
     };
-    if constexpr (moves<Value, Duplicates>)
+    if constexpr (moves<value, Duplicates>)
       return move_kernel<Operation, Tile, Duplicates>(source, items, table, values);
     else if constexpr (adds_atomically<Duplicates, Source> && !is_host_exec<Exec>)
       return kernel_of(kernels::add_atomically<execution_backend<Exec>, T, kernels::unscaled>(
@@ -143,8 +143,5 @@ using replace_job = row_job<T, TableSpace, kernels::replace_row>;
 /// table[row] += combined value.
 template <class T, class TableSpace>
 using add_job = row_job<T, TableSpace, kernels::add_row>;
-/// The combined value of each item, in a dense buffer: the device's part of the staged path.
-template <class Wire, bool>
-using reduce_to_buffer = row_job<Wire, device_space, kernels::emit_row>;
 
 }  // namespace ferry::detail

@@ -55,7 +55,7 @@ struct row_moves {
   const table_pair* tables = nullptr;  ///< of several tables; null: one
   std::int64_t source_stride = 0;      ///< from a row to the next
   std::int64_t target_stride = 0;
-  box_places pieces;
+  box_offsets pieces;
   std::int64_t row_pieces = 1;
   std::int64_t run = 1;  ///< units of a piece
   std::int64_t items = 0;
@@ -82,34 +82,40 @@ struct row_moves {
   }
 };
 
-/// Device mapping: a fixed number of threads walk over the units of all pieces, row-major, neighbours over
-/// neighbouring ones, each with four loads in flight. So few blocks fill a link, and whole lines cross it.
+/// Device mapping: a fixed number of threads walk over the units of all pieces, row-major. A group of threads
+/// takes `at_once` times as many neighbouring units, of which a thread has every group-th one, all in flight:
+/// so few blocks fill a link, whole lines cross it, and long pieces are looked up once for several units.
 template <class To, class From>
 struct move_rows_by_units {
   static constexpr unsigned int most_threads = 512;  ///< per block, see launch
+  static constexpr std::int64_t group = 32;
   static constexpr int at_once = 4;
 
   row_moves moves;
   detail::fast_divisor run, row_pieces, items;
   std::int64_t count;
-  std::int64_t threads;
+  std::int64_t threads;  ///< a multiple of the group
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (moves.pairs.blocked()) return;
-    for (std::int64_t first = i; first < count; first += at_once * threads) {
+    const std::int64_t begin = i / group * group * at_once + i % group;
+    for (std::int64_t first = begin; first < count; first += at_once * threads) {
       From unit[at_once];
       To* target[at_once];
-      for (int k = 0; k < at_once; ++k) {
+      typename row_moves::template piece<To, From> begins{nullptr, nullptr};
+      std::int64_t column = run.divisor();
+      for (int k = 0; k < at_once; ++k, column += group) {
         target[k] = nullptr;
-        const std::int64_t u = first + k * threads;
+        const std::int64_t u = first + k * group;
         if (u >= count) continue;
-        const std::int64_t number = run.quotient(u);
-        const std::int64_t row = row_pieces.quotient(number);
-        const std::int64_t table = items.quotient(row);
-        const auto begins =
-            moves.find<To, From>(table, row - table * items.divisor(), number - row * row_pieces.divisor());
+        if (column >= run.divisor()) {
+          const std::int64_t number = run.quotient(u), row = row_pieces.quotient(number),
+                             table = items.quotient(row);
+          begins =
+              moves.find<To, From>(table, row - table * items.divisor(), number - row * row_pieces.divisor());
+          column = u - number * run.divisor();
+        }
         if (begins.target == nullptr) continue;
-        const std::int64_t column = u - number * run.divisor();
         unit[k] = begins.source[column];
         target[k] = begins.target + column;
       }
@@ -190,8 +196,9 @@ void launch_moves(const Exec& exec, const std::string& label, const kernels::row
   } else {
     using kernel = kernels::move_rows_by_units<To, From>;
     const std::int64_t count = moves.count() * moves.run;
-    const std::int64_t most = blocks * kernel::most_threads;
-    const std::int64_t threads = std::min((count + kernel::at_once - 1) / kernel::at_once, most);
+    constexpr std::int64_t units = kernel::group * kernel::at_once;
+    const std::int64_t threads =
+        std::min((count + units - 1) / units * kernel::group, blocks * kernel::most_threads);
     launch(exec, label, threads,
            kernel{moves, fast_divisor(moves.run), fast_divisor(moves.row_pieces), fast_divisor(moves.items),
                   count, threads});

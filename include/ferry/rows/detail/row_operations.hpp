@@ -143,7 +143,7 @@ struct add_row : table_operation<T> {
   }
 };
 
-/// buffer[item] = value: the combined rows, packed for the ring.
+/// buffer[item] = value: the combined rows, packed for slots.
 template <class T>
 struct emit_row : plain_operation {
   T* buffer;

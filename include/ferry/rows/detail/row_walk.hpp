@@ -26,29 +26,29 @@ struct row_sums {
 };
 
 /// The order of additions over a row. It is the same on every backend, so sums are identical to the last bit.
-/// Element i is added to place i % 128, in order. Four neighbouring places a, b, c and d make one of 32
+/// Element i is added to partial i % 128, in order. Four neighbouring partials a, b, c and d make one of 32
 /// lanes: (a + b) + (c + d). Lanes are added as a tree: lane l and l + 16, then l + 8, 4, 2, 1. These are the
 /// shuffles of a warp, in which lanes without elements add zeros.
 struct row_sum_order {
   static constexpr int lanes = 32;
   static constexpr int lane_width = 4;
-  static constexpr int places = lanes * lane_width;
+  static constexpr int partials = lanes * lane_width;
 
   template <class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION static Compute lane_of(const Compute* place) {
-    return (place[0] + place[1]) + (place[2] + place[3]);
+  KOKKOS_FORCEINLINE_FUNCTION static Compute lane_of(const Compute* partial) {
+    return (partial[0] + partial[1]) + (partial[2] + partial[3]);
   }
-  /// Sums the first `used` places. The others are zeros, which change no sum and are left out: no place is
-  /// -0.
+  /// The sum of the first `count` partials. The others are zeros, which change no sum and are left out: no
+  /// partial is -0.
   template <class Compute>
-  KOKKOS_FUNCTION static Compute total(const Compute (&place)[places], int count) {
+  KOKKOS_FUNCTION static Compute total(const Compute (&partial)[partials], int count) {
     if (count == 0) return Compute(0);
     Compute lane[lanes];
     const int whole = count / lane_width;
-    for (int l = 0; l < whole; ++l) lane[l] = lane_of(place + l * lane_width);
+    for (int l = 0; l < whole; ++l) lane[l] = lane_of(partial + l * lane_width);
     int live = whole;
     if (const int left = count % lane_width; left > 0) {
-      const Compute* last = place + whole * lane_width;
+      const Compute* last = partial + whole * lane_width;
       const Compute second = left > 1 ? last[1] : Compute(0);
       lane[live++] = (last[0] + second) + (left > 2 ? last[2] : Compute(0));
     }
@@ -77,7 +77,7 @@ struct Kokkos::reduction_identity<ferry::kernels::row_sums<Compute, N>> {
 ///   perform(act)       act(), once per row
 ///   in_one_tile()      whether no thread or lane has more than one tile of the row
 ///   visit_tiles(visit), is_first_lane()
-///                      of lanes: for_each_tile and perform without a meeting at the end
+///                      of lanes: for_each_tile and perform without a barrier at the end
 namespace ferry::kernels {
 
 /// visit(column, count) for the tiles of the columns [first, end), by one thread.
@@ -101,21 +101,21 @@ struct thread_walk {
   }
   template <int N, class Measure>
   KOKKOS_FORCEINLINE_FUNCTION row_sums<Compute, N> sums(const Measure& measure) const {
-    static_assert(row_sum_order::places % Tile::elements == 0);
-    Compute place[N][row_sum_order::places];
+    static_assert(row_sum_order::partials % Tile::elements == 0);
+    Compute partial[N][row_sum_order::partials];
     for_each_tile([&](std::int64_t column, int count) {
       Compute part[N][Tile::elements];
       measure(column, count, part);
-      const int first = static_cast<int>(column % row_sum_order::places);
+      const int first = static_cast<int>(column % row_sum_order::partials);
       for (int s = 0; s < N; ++s)
-        if (column < row_sum_order::places)
-          for (int e = 0; e < count; ++e) place[s][first + e] = Compute(0) + part[s][e];  // 0 if that is -0
+        if (column < row_sum_order::partials)
+          for (int e = 0; e < count; ++e) partial[s][first + e] = Compute(0) + part[s][e];  // 0 if that is -0
         else
-          for (int e = 0; e < count; ++e) place[s][first + e] += part[s][e];
+          for (int e = 0; e < count; ++e) partial[s][first + e] += part[s][e];
     });
-    const int places = static_cast<int>(width < row_sum_order::places ? width : row_sum_order::places);
+    const int partials = static_cast<int>(width < row_sum_order::partials ? width : row_sum_order::partials);
     row_sums<Compute, N> total;
-    for (int s = 0; s < N; ++s) total.value[s] = row_sum_order::total(place[s], places);
+    for (int s = 0; s < N; ++s) total.value[s] = row_sum_order::total(partial[s], partials);
     return total;
   }
   template <class Bounds, class Measure>
@@ -196,20 +196,20 @@ class lane_walk {
   }
   template <int N, class Measure>
   KOKKOS_FORCEINLINE_FUNCTION row_sums<Compute, N> sums(const Measure& measure) const {
-    Compute place[N][row_sum_order::lane_width];
+    Compute partial[N][row_sum_order::lane_width];
     for (int s = 0; s < N; ++s)
-      for (int p = 0; p < row_sum_order::lane_width; ++p) place[s][p] = Compute(0);
+      for (int p = 0; p < row_sum_order::lane_width; ++p) partial[s][p] = Compute(0);
     visit_tiles([&](std::int64_t column, int) {
       Compute part[N][Tile::elements];
       measure(column, Tile::elements, part);
       const auto first = static_cast<int>(column % row_sum_order::lane_width);
       for (int s = 0; s < N; ++s)
-        for (int e = 0; e < Tile::elements; ++e) place[s][first + e] += part[s][e];
+        for (int e = 0; e < Tile::elements; ++e) partial[s][first + e] += part[s][e];
     });
     row_sums<Compute, N> total;
     for (int s = 0; s < N; ++s)
       total.value[s] =
-          group_.joined(plain(Compute(0) + row_sum_order::lane_of(place[s])),
+          group_.joined(plain(Compute(0) + row_sum_order::lane_of(partial[s])),
                         [](auto left, auto right) { return plain(Compute(left) + Compute(right)); });
     return total;
   }

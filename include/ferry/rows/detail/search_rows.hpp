@@ -40,21 +40,21 @@ struct found_rows {
 /// Device mapping: a team keeps the row numbers of all positions in its shared memory. A warp compares the
 /// row of an item with them, four a lane, and stops at an earlier position of that row. All threads sum rows
 /// with many values, one for each piece and column, and run the kernel on the other items, a work item each.
-template <class Kernel, class Named>
+template <class Kernel, class Source>
 struct search_rows {
   static constexpr int team_size = 512;
   static constexpr std::uint32_t no_row = 0xffffffff;  ///< tables have fewer rows
 
   Kernel kernel;  ///< its source is that of the team
-  Named named;    ///< an index_rows
+  Source source;  ///< an index_rows
   int positions;
   int teams;
   int per_item;  ///< work items
 
   /// Teams of a batch: as many as are at work at the same time, or more if each would have too many items.
   static int teams_of(int positions, int teams_at_once) {
-    const int fewest = (positions + found_rows::most_items - 1) / found_rows::most_items;
-    return std::min(positions, std::max(fewest, teams_at_once));
+    const int least = (positions + found_rows::most_items - 1) / found_rows::most_items;
+    return std::min(positions, std::max(least, teams_at_once));
   }
   [[nodiscard]] std::size_t bytes() const { return sizeof(memory) + 6 * static_cast<std::size_t>(room()); }
 
@@ -121,15 +121,15 @@ struct search_rows {
       std::int64_t row[at_once];
       for (int k = 0; k < at_once; ++k) {
         const int position = first + k * team.team_size();
-        row[k] = position < positions ? named.row(position, false) : -1;
+        row[k] = position < positions ? source.row(position, false) : -1;
       }
       for (int k = 0; k < at_once; ++k) {
         const int position = first + k * team.team_size();
         if (position < room())
           rows(batch)[position] = row[k] < 0 ? no_row : static_cast<std::uint32_t>(row[k]);
-        if (!Named::reports || row[k] >= 0 || position >= positions) continue;
+        if (!Source::reports || row[k] >= 0 || position >= positions) continue;
         batch.is_bad = 1;
-        if (team.league_rank() == 0) named.row(position, true);
+        if (team.league_rank() == 0) source.row(position, true);
       }
     }
   }
@@ -206,8 +206,8 @@ struct search_rows {
         const std::int64_t column = column_of(k - piece * tiles),
                            begin = segment.begin + std::int64_t{piece} * cut.size;
         const int live_elements = count_of<tile>(column, team_kernel.width);
-        const auto load = [&](compute(&term)[elements], std::int64_t place) {
-          load_value<tile, true>(term, team_kernel.source, place, team_kernel.values,
+        const auto load = [&](compute(&term)[elements], std::int64_t index) {
+          load_value<tile, true>(term, team_kernel.source, index, team_kernel.values,
                                  team_kernel.values_stride, column, live_elements);
         };
         if (live_elements == 0) continue;

@@ -72,18 +72,18 @@ void require_columns(const char* verb, const Table& table, std::int64_t position
 }
 
 /// A verb by columns: move(column of the table, column of the batch, rows, bounds...) gives the ticket of
-/// each. Its own ticket covers all of them and has the findings, which name the table. prepare(call, indices)
-/// looks for others. Writes: whether it writes to the table, to no column if an index is bad.
-template <class Chosen, bool Writes, class Exec, class Table, class Indices, class Batch, class Move,
-          class Prepare>
+/// each. Its own ticket covers all of them and has the findings, which name the table. Duplicates: the policy
+/// of a verb that writes to the table, to no column if an index is bad; else void.
+template <class Chosen, class Duplicates, class Exec, class Table, class Indices, class Batch, class Move>
 ticket move_columns(const char* verb, const Exec& exec, const Table& table, const Indices& indices,
-                    const Batch& batch, const Move& move, const Prepare& prepare) {
+                    const Batch& batch, const Move& move) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  const auto& named = rows_named_by(indices);
-  require_columns(verb, table, positions_of(named), batch);
+  const auto& list = rows_named_by(indices);
+  require_columns(verb, table, positions_of(list), batch);
   launch_context<Exec> call(exec, verb);
   const auto move_each = [&](const auto& rows, auto... bounds) {
-    prepare(call, named);
+    if constexpr (requires { requires Duplicates::forbids; })
+      static_cast<void>(report_repeats(call, call.label("columns"), list));
     write_jointly(0, static_cast<int>(table.width()), [&](int c) {
       auto sink = column_of(batch, c);
       auto column = column_of(table, c);
@@ -91,16 +91,16 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
     });
   };
   if constexpr (is_plan<Indices>) {
-    require_plan<Exec, Chosen>(verb, named, table);
-    call.use(named.storage());
+    require_plan<Exec, Chosen>(verb, list, table);
+    call.use(list.storage());
     move_each(indices);
-  } else if constexpr (Writes && bounds_policy::reports) {
-    move_each(rows_to_write<bounds_policy>(call, named, table.rows()), bounds::skip{});
+  } else if constexpr (!std::is_void_v<Duplicates> && bounds_policy::reports) {
+    move_each(rows_to_write<bounds_policy>(call, list, table.rows()), bounds::skip{});
   } else {
-    look_at_bounds<bounds_policy>(call, named, table.rows());
+    look_at_bounds<bounds_policy>(call, list, table.rows());
     move_each(indices);
   }
-  return call.finish(table, positions_of(named), has_signed_indices(named));
+  return call.finish(table, positions_of(list), has_signed_indices(list));
 }
 
 /// scatter or scatter_add by columns; write(table, rows, values, policies...) is the verb. Indices are sorted
@@ -120,17 +120,13 @@ ticket write_columns(const char* verb, const Exec& exec, Table&& table, const In
     return write(table, make_plan(exec, indices, make_ref(table).rows(), bounds_policy{}), values,
                  policies...);
   } else {
-    return move_columns<chosen, true>(
+    return move_columns<chosen, duplicates_policy>(
         verb, exec, make_ref(table), indices, read_only(make_ref(values)),
         [&]<class... Bounds>(auto& column, auto& batch, const auto& rows, Bounds... bounds) {
           if constexpr (sizeof...(Bounds) == 0)
             return write(column, rows, batch, policies...);
           else
             return write(column, rows, batch, path_policy{}, duplicates_policy{}, bounds...);
-        },
-        []([[maybe_unused]] auto& call, [[maybe_unused]] const auto& named) {
-          if constexpr (duplicates_policy::forbids)
-            static_cast<void>(report_repeats(call, call.label("columns"), named));
         });
   }
 }

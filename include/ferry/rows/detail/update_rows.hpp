@@ -98,7 +98,8 @@ ticket update_by_plan(const Update& update, const row_plan& plan) {
     const auto rows = update.access.template located<Path>(call, job, plan);
     using sum = sum_of<job_type, exec, typename Update::values_type::value_type>;
     const auto source = plan_source<Duplicates, sum>(call, label, plan, values);
-    launch_update<Duplicates>(call.exec(), labels, rows.job, source, plan.positions(), values, rows.order);
+    launch_update<Duplicates>(call.exec(), labels, rows.job, update_items{source, plan.positions(), values},
+                              rows.order);
   }
   return finish();
 }
@@ -116,14 +117,15 @@ void write_in_place(launch_context<typename Update::exec_type>& call, const std:
   const auto source = rows_for_kernels<Bounds>(call, update.batch, job.table.rows());
   const auto rows = update.access.located(call, label, job, source, n);
   if constexpr (on_device && in_any_order<Duplicates>) {
-    launch_update<Duplicates>(call.exec(), labels, rows.job, source, n, values, schedule::position_tiles{});
+    launch_update<Duplicates>(call.exec(), labels, rows.job, update_items{source, n, values},
+                              schedule::position_tiles{});
   } else if constexpr (on_device && Update::access_type::is_strided &&
                        Job::template replaces_by<values_type>) {
     before_writing();
     using destinations = kernels::index_destinations<typename decltype(source)::index_type, Bounds>;
     launch_gather(call.exec(), label, values, job.table, destinations{source}, n, rows.order);
   } else {
-    launch_update<Duplicates>(call.exec(), labels, rows.job, source, n, values, rows.order);
+    launch_update<Duplicates>(call.exec(), labels, rows.job, update_items{source, n, values}, rows.order);
   }
 }
 
@@ -136,7 +138,7 @@ void write_on_host(launch_context<typename Update::exec_type>& call, const std::
   if constexpr (Update::values_type::memory_space::is_host_accessible) {
     const auto host = host_side(call.exec());
     const auto labels = update_labels::of<Job>(call, label);
-    launch_update<Duplicates>(host, labels, job, rows, update.batch.rows(), update.values);
+    launch_update<Duplicates>(host, labels, job, update_items{rows, update.batch.rows(), update.values});
     host.fence(label);
   } else {
     drain_rows(call, label, job, rows, update.values);
@@ -172,46 +174,46 @@ ticket update_in_place(const Update& update) {
   return finish();
 }
 
-/// Entry of the three verbs, after require_batch has checked their arguments: `job` says what happens to a
-/// row, `access` where it lies. `batch` comes from rows_named_by, or is every_row. path::automatic takes no
-/// path of `Without`. `Duplicates` combines the values of a row; a job may have to refuse sum_any_order,
-/// which is then sum, as it is under a plan. `verb` is what messages and labels call it.
-template <verb What, class Chosen, class Duplicates, path_kind... Without, class Exec, class Access,
-          class Job, class Batch, class Values>
-ticket update_rows(const Exec& exec, const Access& access, const Job& job, const Batch& batch,
-                   const Values& values, const rollback& undo = {}, const char* verb = name(What).data()) {
-  if constexpr (in_any_order<Duplicates> && requires { job.adds_in_any_order(); })
-    if (!job.adds_in_any_order())
-      return update_rows<What, Chosen, duplicates::sum, Without...>(exec, access, job, batch, values, undo,
-                                                                    verb);
+/// Entry of the three verbs, after require_batch has checked their arguments. path::automatic takes no path
+/// of `Without`. `Duplicates` combines the values of a row; a job may have to refuse sum_any_order, which is
+/// then sum, as it is under a plan.
+template <verb What, class Chosen, class Duplicates, path_kind... Without, class Update>
+ticket update_rows(Update update) {
+  if (update.verb == nullptr) update.verb = name(What).data();
+  if constexpr (in_any_order<Duplicates> && requires { update.job.adds_in_any_order(); })
+    if (!update.job.adds_in_any_order())
+      return update_rows<What, Chosen, duplicates::sum, Without...>(update);
+  using access_type = typename Update::access_type;
+  using batch_type = typename Update::batch_type;
+  using exec_type = typename Update::exec_type;
   using asked = typename Chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  using table_space = typename Access::memory_space;
-  using values_space = typename Values::memory_space;
+  using values_space = typename Update::values_type::memory_space;
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
-  using call_types = row_update<Exec, Access, Job, Batch, Values>;
-  constexpr bool planned = is_every_row<Batch> || needs_plan<path::direct, Duplicates, call_types>();
-  constexpr path_set candidates = paths_to<Access, asked, What, Exec, values_space, Without...>();
+  constexpr bool planned = is_every_row<batch_type> || needs_plan<path::direct, Duplicates, Update>();
+  constexpr path_set candidates = paths_to<access_type, asked, What, exec_type, values_space, Without...>();
   // With a plan the direct path walks over mapped rows in order as well, and all rows are in order.
-  constexpr bool in_order = is_every_row<Batch> || (planned && std::is_same_v<table_space, mapped_space>);
+  constexpr bool in_order = is_every_row<batch_type> ||
+                            (planned && std::is_same_v<typename access_type::memory_space, mapped_space>);
   constexpr path_set paths =
       in_order && asked::chosen_at_run_time ? candidates.without(path_set{path_kind::ordered}) : candidates;
-  const call_types update{exec, verb, access, job, batch, values, undo};
+  const auto& batch = update.batch;
+  const auto& table = update.job.table;
   const path_kind best =
-      choose_path<paths, What, values_space>(exec, job.table, positions_of(batch), planned);
+      choose_path<paths, What, values_space>(update.exec, table, positions_of(batch), planned);
   return on_path<paths>(best, [&]<class Path>(Path) {
     [[maybe_unused]] const algorithm chosen = choose_algorithm<Path, Duplicates>(update);
-    if constexpr (may_search<Path, Duplicates, call_types>())
+    if constexpr (may_search<Path, Duplicates, Update>())
       if (chosen == algorithm::searched) return update_by_search<Path, bounds_policy, Duplicates>(update);
-    if constexpr (may_write_winners<Path, Duplicates, call_types>())
+    if constexpr (may_write_winners<Path, Duplicates, Update>())
       if (chosen == algorithm::winners) return update_by_winners<Path, bounds_policy, Duplicates>(update);
-    if constexpr (is_plan<Batch>)
+    if constexpr (is_plan<batch_type>)
       return update_by_plan<Path, ordered>(update, batch);
-    else if constexpr (is_every_row<Batch>)
+    else if constexpr (is_every_row<batch_type>)
       return update_in_place<Path, bounds_policy, duplicates::assume_unique>(update);
-    else if constexpr (needs_plan<Path, Duplicates, call_types>())
+    else if constexpr (needs_plan<Path, Duplicates, Update>())
       return update_by_plan<Path, ordered>(update,
-                                           plan_rows_of<bounds_policy>(exec, batch, job.table.rows()));
+                                           plan_rows_of<bounds_policy>(update.exec, batch, table.rows()));
     else
       return update_in_place<Path, bounds_policy, Duplicates>(update);
   });

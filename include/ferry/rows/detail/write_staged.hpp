@@ -4,11 +4,11 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/copy_slots.hpp>
 #include <ferry/rows/detail/gather_staged.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -24,7 +23,7 @@
 /// The staged implementations of the writing verbs. See launch_update.hpp for jobs.
 namespace ferry::detail {
 
-/// Values where the device's kernels reach them: those in host memory are uploaded through the ring, as one
+/// Values where the device's kernels reach them: those in host memory are uploaded through slots, as one
 /// dense batch. Those of bags are made on the device.
 /// @{
 template <class Exec, class Value>
@@ -40,24 +39,25 @@ auto values_on_device(launch_context<Exec>& call, const std::string& label,
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
   if (row_bytes == 0) return dense_rows<const plain, device_space>(nullptr, values.rows(), 0, "values");
   plain* data = call.template scratch<plain>(values.size());
-  if (is_page_locked<Space> && values.row_stride() == wide) {
+  if (std::is_same_v<Space, pinned_space> && values.row_stride() == wide) {
     call.reads_from(values);  // may still run when the verb has returned
     transfer(call.exec(), label.c_str(), data, device_space::name, values.data, Space::name,
              values.rows() * row_bytes);
     return dense_rows<const plain, device_space>(data, values.rows(), wide, "values");
   }
-  ring<Exec> slots(call, call.exec(), label, values.rows(), row_bytes,
-                   execution_backend<Exec>::tuning(call.exec()).staging_workers);
   const auto batch = dense_rows<plain, device_space>(data, values.rows(), wide, "values");
-  slots.to_device(mover_from_slot<Exec>(batch, kernels::identity{}), all_by_ring{},
-                  [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
-                    const auto packed =
-                        dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
-                    launch_gather(host, label, rows_from(values, first, count), packed, kernels::identity{},
-                                  count);
-                    return false;
-                  });
-  return dense_rows<const plain, device_space>(data, values.rows(), wide, "values");
+  copy_slots<Exec> slots(call, {label, values.rows(), row_bytes}, slot_tuning::of_rows(call.exec()),
+                         call.exec());
+  slots.to_device(
+      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        launch_gather(caller_thread{}, label, rows_from(values, first, count),
+                      rows_in_slot<plain>(slot, count, wide), kernels::identity{}, count);
+      },
+      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+        gather_by_slot(call.exec(), label, rows_in_slot<const plain>(slot, count, wide),
+                       rows_from(batch, first, count), kernels::identity{}, count);
+      });
+  return read_only(batch);
 }
 /// @}
 
@@ -81,56 +81,24 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
   const auto labels = update_labels::of<Job>(call, label);
   if (row_bytes == 0) {  // nothing travels, but rows are counted
     const auto host = host_side(call.exec());
-    launch_update<duplicates::assume_unique>(host, labels, job, rows, items,
-                                             dense_rows<Value, pinned_space>(nullptr, items, 0, "values"));
+    const auto none = dense_rows<Value, pinned_space>(nullptr, items, 0, "values");
+    launch_update<duplicates::assume_unique>(host, labels, job, update_items{rows, items, none});
     host.fence(label);
     return;
   }
-  // Values that replace neighbouring rows of a page-locked table go there by DMA, the others through the
-  // ring.
-  using table_space = typename decltype(job.table)::memory_space;
-  constexpr bool lands = is_page_locked<table_space> && Job::template replaces_by<std::remove_const_t<Value>>;
-  long_runs runs;
-  if constexpr (lands) runs = long_runs::between(call.exec(), rows.rows, job.table, values);
-  [[maybe_unused]] const auto landed = call.event_to_record();
-  transfer_batch<Exec> straight(call.exec(), label, table_space::name, device_space::name);
-  std::mutex adding;
-  const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
-    runs.split(
-        first, count,
-        [&]([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t length) {
-          if constexpr (lands) {
-            const std::lock_guard lock(adding);
-            straight.add(job.table.data + rows.rows[begin] * job.table.row_stride(),
-                         values.data + begin * values.row_stride(), length * row_bytes);
-          }
-        },
-        on_rest);
-  };
-  if (runs.is_every_row()) {
-    rest_of(0, items, [](std::int64_t, std::int64_t) {});
-  } else {
-    ring<Exec> slots(call, call.exec(), label, items, row_bytes,
-                     execution_backend<Exec>::tuning(call.exec()).staging_workers);
-    before_writing();
-    slots.from_device(mover_to_slot(values, kernels::identity{}), rest_of,
-                      [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
-                        launch_update<duplicates::assume_unique>(
-                            host, labels, job, rows_from(rows, first), count,
-                            dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot), count,
-                                                                  width, "slot"));
-                      });
-  }
-  if (straight.empty()) return;
+  copy_slots<Exec> slots(call, {label, items, row_bytes}, slot_tuning::of_rows(call.exec()), call.exec());
   before_writing();
-  // Enqueued after the ring has finished: a full queue after the ring's kernel would block the workers that
-  // it waits for.
-  straight.enqueue();
-  // The table is in host memory, so the DMA writes must have landed.
-  if constexpr (!is_host_exec<Exec>) {
-    execution_backend<Exec>::record_at(call.exec(), *landed);
-    landed->wait();
-  }
+  slots.from_device(
+      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        gather_by_slot(call.exec(), label, rows_from(values, first, count),
+                       rows_in_slot<std::remove_const_t<Value>>(slot, count, width), kernels::identity{},
+                       count);
+      },
+      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+        launch_update<duplicates::assume_unique>(
+            caller_thread{}, labels, job,
+            update_items{rows_from(rows, first), count, rows_in_slot<const Value>(slot, count, width)});
+      });
 }
 
 /// Table in host memory, values on the device, plan made on the device: combined on the device, applied by
@@ -138,17 +106,11 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 void drain_plan(launch_context<Exec>& call, const std::string& label, const Job& job, const row_plan& plan,
                 const array_ref<Value, Space>& values) {
-  const plan_storage& store = *plan.storage();
-  const std::int64_t items = plan.unique_count();
-  if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
-  const auto* combined = combine_on_device<Duplicates>(call, label, job, plan, items, values);
-  if (combined == nullptr) return;
-  const std::int64_t wide = values.width();
+  const auto combined = combine_on_device<Duplicates>(call, label, job, plan, values);
+  if (combined.rows() == 0) return;
   const std::int64_t* rows =
-      plan_array_for_host(call, store.unique_rows, items);  // waits for the kernels above
-  using wire = std::remove_pointer_t<decltype(combined)>;
-  drain_rows(call, label, job, kernels::listed_rows{rows},
-             dense_rows<wire, device_space>(combined, items, wide, "values"));
+      plan_array_for_host(call, plan.storage()->unique_rows, combined.rows());  // waits for the kernels above
+  drain_rows(call, label, job, kernels::listed_rows{rows}, combined);
 }
 
 /// A copy of the plan whose arrays kernels of the host can read.
@@ -165,16 +127,15 @@ row_plan plan_for_host(launch_context<Exec>& call, const row_plan& plan) {
     *unique = count;
     *report = copy->read_report();
     copy->unique_count = unique;
-    copy->unique_rows = const_cast<std::int64_t*>(plan_array_for_host(call, copy->unique_rows, count));
-    copy->segment_begin =
-        const_cast<std::int64_t*>(plan_array_for_host(call, copy->segment_begin, count + 1));
-    copy->order = const_cast<std::int64_t*>(plan_array_for_host(call, copy->order, n));
-    shared_values& shared = copy->values;
     const auto bring = [&](auto*& array, std::int64_t elements) {
       if (array != nullptr)
         array =
             const_cast<std::remove_reference_t<decltype(array)>>(plan_array_for_host(call, array, elements));
     };
+    bring(copy->unique_rows, count);
+    bring(copy->segment_begin, count + 1);
+    bring(copy->order, n);
+    shared_values& shared = copy->values;
     bring(shared.rows, n);
     bring(shared.factors, n);
     bring(shared.chosen, shared.chosen_count);
@@ -200,8 +161,9 @@ void write_plan_on_host(launch_context<Exec>& call, const std::string& label, co
     host.fence(label);
     if (call.host_found()) return;
   }
-  launch_update<Duplicates>(host, labels, job, source_of_plan<Duplicates>(storage, values.width()),
-                            host_plan.positions(), values);
+  launch_update<Duplicates>(
+      host, labels, job,
+      update_items{source_of_plan<Duplicates>(storage, values.width()), host_plan.positions(), values});
   host.fence(label);
 }
 
@@ -213,7 +175,7 @@ void write_staged(launch_context<Exec>& call, const std::string& label, const Jo
     const auto& batch = values_on_device(call, label, values);
     const auto labels = update_labels::of<Job>(call, label);
     const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, plan, batch);
-    launch_update<Duplicates>(call.exec(), labels, job, source, plan.positions(), batch);
+    launch_update<Duplicates>(call.exec(), labels, job, update_items{source, plan.positions(), batch});
   } else if constexpr (Space::is_host_accessible) {
     write_plan_on_host<Duplicates>(call, label, job, plan, values);
   } else {
@@ -222,35 +184,36 @@ void write_staged(launch_context<Exec>& call, const std::string& label, const Jo
 }
 
 /// Writes to a table in host memory by values and a plan on the device. The device's teams write from the
-/// front of the sorted rows. Other teams bring rows from the back to the ring, and the host's workers write
+/// front of the sorted rows. Other kernels bring rows from the back to slots, and the host's workers write
 /// them.
 template <class Duplicates, class Exec, class Job, class Value>
 void write_cooperative(launch_context<Exec>& call, const std::string& label, const Job& job,
                        const row_plan& plan, const array_ref<Value, device_space>& values) {
   using unique = duplicates::assume_unique;
   const auto labels = update_labels::of<Job>(call, label);
-  const plan_storage& store = *plan.storage();
-  const std::int64_t items = plan.unique_count();
-  if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
-  const std::int64_t wide = values.width();
-  const auto* combined = combine_on_device<Duplicates>(call, label, job, plan, items, values);
-  if (combined == nullptr) return;
-  using wire = std::remove_cvref_t<decltype(*combined)>;
-  const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
+  const auto batch = combine_on_device<Duplicates>(call, label, job, plan, values);
+  const std::int64_t items = batch.rows(), width = batch.width();
+  if (items == 0) return;
+  using wire = typename decltype(batch)::value_type;
+  const std::int64_t* const unique_rows = plan.storage()->unique_rows;
   const std::int64_t by_teams = share_rows(
-      call, label, std::pair<const std::int64_t*, std::int64_t>(store.unique_rows, items),
-      bytes_of_rows(batch, 1),
+      call, label, std::pair(unique_rows, items), bytes_of_rows(batch, 1),
       [&](const auto& order) {
-        launch_update<unique>(call.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
-                              order);
+        launch_update<unique>(call.exec(), labels, job,
+                              update_items{kernels::listed_rows{unique_rows}, items, batch}, order);
       },
-      [&](auto& slots, auto& queue, const auto& rows_from) {
+      [&](auto& slots, auto& queue, const Exec& side, const std::int64_t* rows) {
         slots.from_device(
-            queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
-            [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
-              const auto packed = dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot),
-                                                                       count, wide, "slot");
-              launch_update<unique>(host, labels, job, kernels::listed_rows{rows_from(first)}, count, packed);
+            queue,
+            [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+              gather_by_slot(side, label, rows_from(batch, first, count),
+                             rows_in_slot<std::remove_const_t<wire>>(slot, count, width), kernels::identity{},
+                             count);
+            },
+            [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+              launch_update<unique>(caller_thread{}, labels, job,
+                                    update_items{kernels::listed_rows{rows + first}, count,
+                                                 rows_in_slot<const wire>(slot, count, width)});
             });
       });
   moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, by_teams));

@@ -20,12 +20,12 @@
 #include <utility>
 
 /// Finds which positions of a batch win their rows, the last ones or the first ones, without sorting:
-/// positions that name one row meet in one slot of a hash table.
+/// positions that name one row compete for one slot of a hash table.
 namespace ferry::kernels {
 
 /// A hash table with a slot for each row that a batch names: (row, position) of the winner so far. Open
 /// addressing with linear probing (Knuth, The Art of Computer Programming 3, 6.4), at most half full. A slot
-/// never changes its row, and the best position of a row does not depend on the order in which they meet.
+/// never changes its row, and the best position of a row does not depend on the order in which they compete.
 struct winner_table {
   using slot = unsigned long long;
   static constexpr slot empty = ~slot{0};  ///< no row has all bits set
@@ -48,8 +48,8 @@ struct winner_table {
 
   /// The slot of a row, after `position` has competed for it: the highest position wins, or the lowest.
   template <class Atomics, bool Last>
-  KOKKOS_FUNCTION std::uint32_t claim(std::int64_t row, std::int64_t position) const {
-    const slot claim_word = static_cast<slot>(row) << position_bits | static_cast<slot>(position);
+  KOKKOS_FUNCTION std::uint32_t compete(std::int64_t row, std::int64_t position) const {
+    const slot entrant = static_cast<slot>(row) << position_bits | static_cast<slot>(position);
     const slot mask = (slot{1} << slot_bits) - 1;
     // Mixed twice: one product leaves rows at some equal distances (Fibonacci numbers) next to each other.
     slot mixed = static_cast<slot>(row) * 0x9e3779b97f4a7c15ull;
@@ -57,12 +57,12 @@ struct winner_table {
     for (slot index = by_row ? static_cast<slot>(row) : mixed >> (64 - slot_bits);;
          index = (index + 1) & mask) {
       slot entry = Atomics::atomic_read(slots + index);
-      if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + index, empty, claim_word);
+      if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + index, empty, entrant);
       if (entry == empty) return static_cast<std::uint32_t>(index);
-      if (entry >> position_bits != claim_word >> position_bits) continue;
+      if (entry >> position_bits != entrant >> position_bits) continue;
       // A position that has lost already needs no atomic: one row may have all of them.
-      if (Last && entry < claim_word) Atomics::atomic_raise(slots + index, claim_word);
-      if (!Last && claim_word < entry) Atomics::atomic_lower(slots + index, claim_word);
+      if (Last && entry < entrant) Atomics::atomic_raise(slots + index, entrant);
+      if (!Last && entrant < entry) Atomics::atomic_lower(slots + index, entrant);
       return static_cast<std::uint32_t>(index);
     }
   }
@@ -84,7 +84,7 @@ struct clear_slots {
 /// slot_of[p] = the slot that position p competed for, or `none` if it has no row. Fills the report as
 /// resolve_indices does. One thread per position.
 template <class Atomics, class Index, class Bounds, bool Last>
-struct claim_slots {
+struct compete_for_slots {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   index_rows<Index, Bounds> source;
@@ -93,7 +93,7 @@ struct claim_slots {
 
   KOKKOS_FUNCTION void operator()(std::int64_t p) const {
     const std::int64_t row = source.row(p, true);
-    slot_of[p] = row < 0 ? none : table.template claim<Atomics, Last>(row, p);
+    slot_of[p] = row < 0 ? none : table.template compete<Atomics, Last>(row, p);
   }
 };
 
@@ -113,7 +113,7 @@ struct winning_positions {
 
 }  // namespace ferry::kernels
 
-/// Scatter under duplicates::last and first without sorting. A slot per row tells which position wins it,
+/// Scatter under duplicates::last and first without sorting. A slot per row says which position wins it,
 /// then the winners are written: the rows of a sort's result, in the order of the batch.
 namespace ferry::detail {
 
@@ -138,7 +138,7 @@ template <class Update>
 bool winners_beat_a_plan(const Update& update) {
   const auto& tuning = execution_backend<typename Update::exec_type>::tuning(update.exec);
   const std::int64_t positions = update.batch.rows();
-  return positions >= tuning.fewest_claims && positions <= tuning.most_claims &&
+  return positions >= tuning.least_for_winners && positions <= tuning.most_for_winners &&
          update.job.table.width() != 0 && kernels::winner_table::fits(positions, update.job.table.rows());
 }
 
@@ -176,7 +176,7 @@ ticket update_by_winners(const Update& update) {
   auto* const slot_of = call.template scratch<std::uint32_t>(n);
   launch(call.exec(), call.label(Path::name, "clear"), slots, kernels::clear_slots{winners.slots});
   launch(call.exec(), call.label(Path::name, "claim"), n,
-         kernels::claim_slots<execution_backend<exec>, index, Bounds, last>{rows, winners, slot_of});
+         kernels::compete_for_slots<execution_backend<exec>, index, Bounds, last>{rows, winners, slot_of});
   before_writing();
   launch_gather(
       call.exec(), label, values, table,

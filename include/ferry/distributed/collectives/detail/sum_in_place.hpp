@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/communicator/detail/device_lane.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/rows/detail/tile.hpp>

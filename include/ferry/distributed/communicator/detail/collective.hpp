@@ -84,38 +84,15 @@ class collective {
   /// After the last phase: later exceptions are this rank's own. All ranks have ended their reads of lanes.
   void close() noexcept;
 
-  /// Runs a body: an exception is told to the other ranks.
+  /// Tells the other ranks of the exception that is being handled.
+  void report_failure() noexcept;
+  /// Runs a body, with a report of its exception.
   template <class Body>
   auto guarded(Body&& body) {
     try {
       return body();
     } catch (...) {
-      tell();
-      throw;
-    }
-  }
-  /// Runs the phases of a verb on a sharded table.
-  ///
-  ///   check   refuses arguments that do not fit
-  ///   route   finds the owners of the rows of this rank's batch
-  ///   agree   the ranks exchange their findings, the counts and the rows
-  ///   refuse  whether the verb ends here, for what one of the ranks found; `result` says why
-  ///   move    rows of values travel between the batches and the owners
-  ///   apply   has the effect of the verb on the shards, or on the batch
-  template <class Verb>
-  auto run(Verb& verb) {
-    try {
-      verb.check();
-      verb.route();
-      verb.agree();
-      if (!verb.refuse()) {
-        verb.move();
-        verb.apply();
-      }
-      close();
-      return std::move(verb.result);
-    } catch (...) {
-      tell();
+      report_failure();
       throw;
     }
   }
@@ -123,8 +100,6 @@ class collective {
  private:
   /// An exception of the transport has reached all ranks, or broken the group.
   void phase(function_ref<void(const call_note&)> act);
-  /// Tells the other ranks of the exception that is being handled.
-  void tell() noexcept;
 
   std::shared_ptr<transport> group_;
   int rank_;

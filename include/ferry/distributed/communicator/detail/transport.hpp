@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
@@ -15,6 +16,42 @@
 #include <string_view>
 
 namespace ferry::detail {
+
+/// A program with ranks that lacks ferry::distributed fails to link, as error.hpp has it of ferry::ferry.
+extern const char
+    the_library_is_not_linked_so_link_the_target_ferry_distributed_or_compile_src_ferry_distributed_cpp;
+[[gnu::used, gnu::retain]] const char* const distributed_library =
+    &the_library_is_not_linked_so_link_the_target_ferry_distributed_or_compile_src_ferry_distributed_cpp;
+
+/// A rank's end of an exchange of device memory between threads of one process. The sender publishes an
+/// event: the work that makes its parts. Each receiver copies on its own device after that event, and waits
+/// for its copies before it says that it has read. So the sender, which stays in the call until all have
+/// read, keeps its memory for as long as a copy uses it, also if an exception ends the copies of a rank.
+class device_lane {
+ public:
+  device_lane() = default;
+  device_lane(const device_lane&) = delete;
+  device_lane& operator=(const device_lane&) = delete;
+  virtual ~device_lane() = default;
+
+  /// The work enqueued so far makes what this rank sends. Before the ranks meet, by the rank's thread.
+  virtual void publish() = 0;
+  /// The end of that work, null if it has ended, and the device of what it makes. By any thread.
+  /// @{
+  [[nodiscard]] virtual const event_handle& published() const = 0;
+  [[nodiscard]] virtual int device() const = 0;
+  /// @}
+  /// Begins to copy a part of a sender to memory of this rank; `sender` is null if it is host memory.
+  virtual void take(const device_lane* sender, std::byte* target, const std::byte* source,
+                    std::size_t bytes) = 0;
+  /// Copies a part of this rank to host memory, for a receiver without a lane. By any thread. Blocks.
+  virtual void read(std::byte* target, const std::byte* source, std::size_t bytes) const = 0;
+  /// Waits for the copies that this rank began. abandon() after an exception, whose error it leaves alone.
+  /// @{
+  virtual void finish() = 0;
+  virtual void abandon() noexcept = 0;
+  /// @}
+};
 
 class access_tracker;
 class device_lane;

@@ -3,15 +3,84 @@
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/findings.hpp>
+#include <ferry/runtime/detail/report.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <string>
 #include <vector>
 
 namespace ferry::detail {
+
+/// The findings of a rank in its batch. Ranks send it to each other as it is.
+struct batch_findings {
+  std::uint64_t out_of_range = 0, first_position = 0, first_index = 0;
+  std::uint64_t first_bag = 0;  ///< that of first_position, if the verb has several tables
+  std::uint64_t nonfinite = 0, first_value = 0;
+  std::uint64_t duplicates = 0, first_row = ~std::uint64_t{0};  ///< of the rows that the rank owns
+  std::int64_t positions = 0;
+  std::int64_t signed_indices = 1;
+  std::uint64_t bad_bags = 0;
+  index_report offsets{};  ///< of the bags
+  std::int64_t bags = 0;   ///< of each table, if the verb has several
+
+  /// Takes what is wrong with the offsets of the batch's bags.
+  void take_offsets(const index_report& report) {
+    bad_bags = report.bad_bags;
+    offsets = report;
+  }
+  /// Takes the values of another scan that are infinite or not a number.
+  void take_values(const batch_findings& scanned) {
+    nonfinite = scanned.nonfinite;
+    first_value = scanned.first_value;
+  }
+};
+
+/// The findings of all ranks in the order of a verb's errors. With `is_whole` one thread acts for all.
+class all_findings {
+ public:
+  /// `tables`: those of a verb on several, else empty.
+  all_findings(const char* verb, const array_note& table, const std::vector<batch_findings>& findings,
+               bool is_whole, const std::vector<array_note>& tables = {})
+      : verb_(verb), table_(table), findings_(findings), whole_(is_whole), tables_(tables) {}
+
+  /// True if error() has one.
+  [[nodiscard]] bool has_error() const;
+  [[nodiscard]] std::uint64_t nonfinite() const { return sum(&batch_findings::nonfinite); }
+  /// The error of bad offsets, else of bad indices, else of rows that duplicates::reject forbids; null if
+  /// there are none.
+  [[nodiscard]] std::exception_ptr error() const;
+  [[nodiscard]] std::exception_ptr nonfinite_error(std::int64_t width) const;
+
+ private:
+  using count_of = std::uint64_t batch_findings::*;
+  [[nodiscard]] std::exception_ptr offsets_error() const;
+  [[nodiscard]] std::exception_ptr bounds_error() const;
+  [[nodiscard]] std::exception_ptr duplicates_error() const;
+  [[nodiscard]] std::uint64_t sum(count_of count) const;
+  [[nodiscard]] std::size_t first(count_of count) const;
+  [[nodiscard]] std::string begin() const;
+  [[nodiscard]] std::string of_rank(std::size_t r) const;
+  /// The tables, as the rest of a sentence about their rows.
+  [[nodiscard]] std::string rows_of_tables() const;
+  /// "bag 1 of 'users' ..." for a bag of the batch of a rank.
+  [[nodiscard]] std::string bag_of_table(std::size_t r, std::uint64_t bag) const;
+
+  const char* verb_;
+  array_note table_;
+  const std::vector<batch_findings>& findings_;
+  bool whole_;
+  std::vector<array_note> tables_;
+};
+
+/// A ticket of work that has ended; wait() throws the error. Without an error an empty one.
+ticket ticket_of_error(const std::exception_ptr& error);
 
 /// A batch whose lists and values the owners of its rows may read: addresses in the memory of the process.
 /// Ranks send it to each other as it is. Threads read there; other processes read the lane of the rank, see
@@ -28,6 +97,7 @@ struct batch_offer {
   std::int32_t is_made = 0;         ///< true if kernels may read all this: the work that makes it has ended
   std::int32_t is_share = 0;        ///< true if the lists have the items of one owner alone
   std::int32_t has_all_values = 0;  ///< true if the lane has all rows of the values, not those of the items
+  std::int64_t own_items = 0;       ///< items for the rank itself, which no lane has
   std::uint64_t lane = 0;           ///< number of the memory of the lane; 0: it has nothing
   std::int64_t lane_place = -1;     ///< bytes from the first of the lane to each list; -1: it has none
   std::int64_t lane_rows = -1;
@@ -40,13 +110,11 @@ struct batch_offer {
 struct batch_headers {
   std::vector<batch_findings> findings;  ///< by rank; one if a thread acts for the group
   std::vector<batch_offer> offers;       ///< by rank
-  std::vector<std::int64_t> counts;      ///< [rank * ranks + owner] items of a rank's batch for an owner
+  std::vector<std::int64_t> before;      ///< by rank, its items for lower owners than this rank; see count()
   std::vector<std::int64_t> in_begin;    ///< [ranks + 1] begin of each rank's items for the own shard
 
-  /// Items of the batch of `rank` for `owner`. Groups of at most most_shards ranks know them.
-  [[nodiscard]] std::int64_t count(std::size_t rank, int owner) const {
-    return counts[rank * offers.size() + static_cast<std::size_t>(owner)];
-  }
+  /// Items of the batch of `rank` for this one. Groups of at most most_shards ranks know `before`, too.
+  [[nodiscard]] std::int64_t count(std::size_t rank) const { return in_begin[rank + 1] - in_begin[rank]; }
 };
 
 /// The ranks tell each other their findings, the items for each owner, and an offer: one phase, which also
@@ -74,56 +142,77 @@ bool can_pull(const std::vector<batch_offer>& offers) {
       offers, [](int device, int memory) { return execution_backend<Exec>::devices_reach(device, memory); });
 }
 
-/// The parts of an exchange: one list after the other, each with a part for each rank.
+/// The begin of each rank's items for the shard of `rank`, and their end, in groups of items for the owners.
+/// `in_begin` has them unless one thread acts for all ranks, whose items are one batch.
+[[nodiscard]] inline std::vector<std::int64_t> begins_for(const collective& call, const item_groups& groups,
+                                                          const std::vector<std::int64_t>& in_begin,
+                                                          int rank) {
+  if (!call.is_whole()) return in_begin;
+  return {0, groups.group(rank).second - groups.group(rank).first};
+}
+
+/// An exchange of lists between the batches of all ranks and the shard of one: one list after the other, each
+/// with a part for each rank. If `is_local`, this thread has the only batch, and copies.
 class exchange_parts {
  public:
-  explicit exchange_parts(int ranks) : ranks_(ranks) {}
-  /// A list of the batch, in its groups, goes to the owners, who have `in_begin` places for it.
+  exchange_parts(collective& call, int rank) : exchange_parts(call, rank, call.is_whole()) {}
+  exchange_parts(collective& call, int rank, bool is_local)
+      : call_(call),
+        first_(is_local ? rank : 0),
+        last_(is_local ? rank + 1 : call.ranks()),
+        local_(is_local) {}
+  /// A list of the batch, in its groups, goes to the owners, who have room from `in_begin` on.
   template <class T>
   void add(const item_groups& groups, const T* batch, const std::vector<std::int64_t>& in_begin, T* shard,
            std::int64_t elements) {
-    for (int r = 0; r < ranks_; ++r) {
+    for (int r = first_; r < last_; ++r) {
       const auto [first, last] = groups.group(r);
-      outgoing_.push_back(part(batch + first * elements, (last - first) * elements));
-      incoming_.push_back(place(shard, in_begin, r, elements));
+      const auto bytes = static_cast<std::size_t>((last - first) * elements) * sizeof(T);
+      outgoing_.push_back({reinterpret_cast<const std::byte*>(batch + first * elements), bytes});
+      incoming_.push_back(part_of_shard(shard, in_begin, r, elements));
     }
   }
   /// A list of the owner goes back to the ranks of the batches.
   template <class T>
   void add_back(const item_groups& groups, T* batch, const std::vector<std::int64_t>& in_begin, T* shard,
                 std::int64_t elements) {
-    for (int r = 0; r < ranks_; ++r) {
+    for (int r = first_; r < last_; ++r) {
       const auto [first, last] = groups.group(r);
-      const incoming_part owned_part = place(shard, in_begin, r, elements);
+      const auto bytes = static_cast<std::size_t>((last - first) * elements) * sizeof(T);
+      const incoming_part owned_part = part_of_shard(shard, in_begin, r, elements);
       outgoing_.push_back({owned_part.data, owned_part.bytes});
-      incoming_.push_back({reinterpret_cast<std::byte*>(batch + first * elements),
-                           static_cast<std::size_t>((last - first) * elements) * sizeof(T)});
+      incoming_.push_back({reinterpret_cast<std::byte*>(batch + first * elements), bytes});
     }
   }
   /// Moves the parts, which lie in Space: those that leave on the device of `sends`. Blocks. The parts are
   /// gone; without any, on all ranks alike, the ranks do not meet.
   template <class Space, class Exec>
-  void move(collective& call, const Exec& sends, const Exec& takes) {
+  void move(const Exec& sends, const Exec& takes) {
     if (outgoing_.empty()) return;
-    exchange_payload<Space>(call, sends, takes, outgoing_, incoming_);
+    if (local_) {
+      static const std::string label = "ferry::distributed::packed";
+      execution_backend<Exec>::fence(sends, label);
+      for (std::size_t i = 0; i < outgoing_.size(); ++i)
+        copy_home(takes, incoming_[i].data, sends, outgoing_[i].data, outgoing_[i].bytes);
+    } else {
+      exchange_payload<Space>(call_, sends, takes, outgoing_, incoming_);
+    }
     outgoing_.clear();
     incoming_.clear();
   }
 
  private:
   template <class T>
-  static outgoing_part part(const T* data, std::int64_t elements) {
-    return {reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(elements) * sizeof(T)};
-  }
-  template <class T>
-  static incoming_part place(T* shard, const std::vector<std::int64_t>& in_begin, int rank,
-                             std::int64_t elements) {
-    const auto r = static_cast<std::size_t>(rank);
+  [[nodiscard]] incoming_part part_of_shard(T* shard, const std::vector<std::int64_t>& in_begin, int rank,
+                                            std::int64_t elements) const {
+    const auto r = static_cast<std::size_t>(rank - first_);
     return {reinterpret_cast<std::byte*>(shard + in_begin[r] * elements),
             static_cast<std::size_t>((in_begin[r + 1] - in_begin[r]) * elements) * sizeof(T)};
   }
 
-  int ranks_;
+  collective& call_;
+  int first_, last_;
+  bool local_;
   std::vector<outgoing_part> outgoing_;
   std::vector<incoming_part> incoming_;
 };

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/listed_sharding.hpp>
-#include <ferry/distributed/sharded/detail/route_kernels.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/row_plan.hpp>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/sharded/detail/gather_peers.hpp>
-#include <ferry/distributed/sharded/detail/reach_shards.hpp>
+#include <ferry/distributed/sharded/detail/read_shards.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/plan/detail/index_access.hpp>

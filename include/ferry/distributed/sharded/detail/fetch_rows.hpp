@@ -3,12 +3,10 @@
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/agree_to_read.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/distributed/sharded/detail/coded_shards.hpp>
-#include <ferry/distributed/sharded/detail/gather_peers.hpp>
+#include <ferry/distributed/sharded/detail/read_shards.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
@@ -79,27 +77,13 @@ class row_requests {
   template <class T, class Home, class Reader>
   [[nodiscard]] tensor<T, Home> fetch(const Reader& reader, std::int64_t columns) const {
     auto arrived = payload<T, Home>(exec_, "gathered rows", items_->items(), columns);
-    if (!call_.is_whole() && !items_->everywhere) {
-      const int rank = call_.rank();
-      const Exec shard_exec = instance(rank);
-      auto leaving = payload<T, Home>(shard_exec, "rows for others", in_begin_.back(), columns);
-      if (plan_ != nullptr)
-        reader(shard_exec, table_, rank, plan_->owned_by(rank).plan, leaving);
-      else
-        reader(shard_exec, table_, rank, list_view<Exec>(rows_in_), leaving);
-      exchange_parts parts(call_.ranks());
-      parts.add_back(*items_, arrived.data(), in_begin_, leaving.data(), columns);
-      parts.template move<Home>(call_, shard_exec, exec_);
-      return arrived;
-    }
     for (int r = call_.first(); r < call_.last(); ++r) {
-      read_group(reader, r, arrived, columns);
+      read_shard(reader, r, arrived, columns);
       if (items_->everywhere) break;  // all shards have the same rows
     }
-    call_.agree();  // after the reads, so that a rank that fails in them tells the others
+    if (is_local()) call_.agree();  // after the reads, so that a rank that fails in them tells the others
     return arrived;
   }
-
   /// For each position the number of its row among those, -1 for none. Enqueues only.
   [[nodiscard]] tensor<std::int64_t, near_space<Exec>> slots() const {
     return slots_of(verb_, exec_, *items_, different_ ? &*different_ : nullptr);
@@ -134,30 +118,45 @@ class row_requests {
 
  private:
   [[nodiscard]] Exec instance(int rank) const { return shard_instance(table_.comm(), rank, exec_); }
+  /// True if this thread reads all rows of its batch itself.
+  [[nodiscard]] bool is_local() const { return call_.is_whole() || items_->everywhere; }
   void exchange_rows() {
-    if (call_.is_whole() || items_->everywhere) return;
+    if (is_local()) return;
     in_begin_ = exchange_headers(call_, *items_, {}, {}).in_begin;
-    const Exec shard_exec = instance(call_.rank());
-    rows_in_ = payload<std::int64_t, near_space<Exec>>(shard_exec, "rows of all ranks", in_begin_.back());
-    exchange_parts parts(call_.ranks());
-    parts.add(*items_, items_->rows, in_begin_, rows_in_.data(), 1);
-    parts.template move<near_space<Exec>>(call_, exec_, shard_exec);
+    rows_in_ = rows_for(call_.rank(), in_begin_);
   }
-  /// The rows of a shard that this thread reads itself.
-  template <class Reader, class T, class Home>
-  void read_group(const Reader& reader, int rank, tensor<T, Home>& arrived, std::int64_t columns) const {
-    const auto [first, last] = items_->group(rank);
-    if (first == last) return;
+  /// The rows of the shard of a rank that batches ask for.
+  [[nodiscard]] tensor<std::int64_t, near_space<Exec>> rows_for(
+      int rank, const std::vector<std::int64_t>& begin) const {
     const Exec shard_exec = instance(rank);
-    auto rows = arrived.rows_between(first, last);
-    const std::int64_t* const list = items_->rows + first;
-    if (share_home<near_space<Exec>>(exec_, shard_exec))
-      return reader(shard_exec, table_, rank, list_view<Exec>(list, last - first), rows);
-    auto near_list = payload<std::int64_t, near_space<Exec>>(shard_exec, "rows of a shard", last - first);
-    auto leaving = payload<T, Home>(shard_exec, "rows for others", last - first, columns);
-    copy_home(shard_exec, near_list.data(), exec_, list, near_list.size() * sizeof(std::int64_t));
-    reader(shard_exec, table_, rank, list_view<Exec>(near_list), leaving);
-    copy_home(exec_, rows.data(), shard_exec, leaving.data(), leaving.size() * sizeof(T));
+    auto rows = payload<std::int64_t, near_space<Exec>>(shard_exec, "rows of all ranks", begin.back());
+    exchange_parts parts(call_, rank, is_local());
+    parts.add(*items_, items_->rows, begin, rows.data(), 1);
+    parts.template move<near_space<Exec>>(exec_, shard_exec);
+    return rows;
+  }
+  /// Reads the rows of a shard, and sends them to the ranks that have asked.
+  template <class Reader, class T, class Home>
+  void read_shard(const Reader& reader, int rank, tensor<T, Home>& arrived, std::int64_t columns) const {
+    const Exec shard_exec = instance(rank);
+    const auto [first, last] = items_->group(rank);
+    if (is_local() && first == last) return;
+    if (is_local() && share_home<near_space<Exec>>(exec_, shard_exec)) {
+      auto rows = arrived.rows_between(first, last);
+      return reader(shard_exec, table_, rank, list_view<Exec>(items_->rows + first, last - first), rows);
+    }
+    const std::vector<std::int64_t> begin =
+        is_local() ? std::vector<std::int64_t>{0, last - first} : in_begin_;
+    auto leaving = payload<T, Home>(shard_exec, "rows for others", begin.back(), columns);
+    if (is_local())
+      reader(shard_exec, table_, rank, list_view<Exec>(rows_for(rank, begin)), leaving);
+    else if (plan_ != nullptr)
+      reader(shard_exec, table_, rank, plan_->owned_by(rank).plan, leaving);
+    else
+      reader(shard_exec, table_, rank, list_view<Exec>(rows_in_), leaving);
+    exchange_parts parts(call_, rank, is_local());
+    parts.add_back(*items_, arrived.data(), begin, leaving.data(), columns);
+    parts.template move<Home>(shard_exec, exec_);
   }
 
   collective& call_;

@@ -6,14 +6,11 @@
 #include <ferry/bags/detail/gather_tables.hpp>
 #include <ferry/bags/detail/step_tables.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/communicator/detail/host_values.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/distributed/sharded/detail/joined_tables.hpp>
-#include <ferry/distributed/sharded/detail/listed_sharding.hpp>
-#include <ferry/distributed/sharded/detail/reach_shards.hpp>
-#include <ferry/distributed/sharded/detail/route_tables.hpp>
+#include <ferry/distributed/sharded/detail/read_shards.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/plan/detail/index_access.hpp>

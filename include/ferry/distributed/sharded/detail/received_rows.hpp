@@ -3,7 +3,6 @@
 
 #include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/memory/detail/free_list.hpp>
@@ -103,18 +102,19 @@ struct shift_numbers {
 
 namespace ferry::detail {
 
-/// The values of all batches for one owner.
+/// The values of all batches for this owner.
 struct offered_values {
   std::int64_t items = 0;
   const std::byte* lowest = nullptr;  ///< the lowest address of a batch's values
   bool aligned = true;                ///< true if all rows begin at multiples of `unit` bytes
 };
-[[nodiscard]] offered_values values_for(int owner, const batch_headers& headers, std::size_t unit);
-/// The lists of all ranks for an owner. A row of values counts as one unit.
-[[nodiscard]] kernels::join_lists lists_for(int owner, const batch_headers& headers);
-/// As above, of an owner that has joined them: `place` has those of all ranks, one after the other.
-[[nodiscard]] kernels::join_lists joined_lists_for(int owner, const batch_headers& headers,
-                                                   const std::int64_t* place);
+[[nodiscard]] offered_values values_for(const batch_headers& headers, std::size_t unit);
+
+/// The lists of all ranks for this one. A row of values counts as one unit. An owner that has joined the
+/// lists gives `joined_place`, those of all ranks, one after the other.
+[[nodiscard]] kernels::join_lists lists_for(const batch_headers& headers,
+                                            const std::int64_t* joined_place = nullptr);
+
 /// Lets the lists find the values of the batches, in units of `unit` bytes after `lowest`.
 void take_values(kernels::join_lists& join, const batch_headers& headers, const std::byte* lowest,
                  std::size_t unit);
@@ -129,10 +129,10 @@ struct owned_rows {
   row_plan plan{};  ///< of the rows
 };
 
-/// Joins the lists that all ranks have for the shard of `rank`, and sorts their rows. The lists of other
+/// Joins the lists that all ranks have for the shard of this one, and sorts their rows. The lists of other
 /// ranks have been read when this returns; the sort is enqueued.
 template <class Exec>
-owned_rows<Exec> join_rows(const char* verb, const Exec& shard_exec, int rank, const batch_headers& headers,
+owned_rows<Exec> join_rows(const char* verb, const Exec& shard_exec, const batch_headers& headers,
                            std::int64_t shard_rows) {
   using local_list = near_space<Exec>;
   const std::int64_t items = headers.in_begin.back();
@@ -142,7 +142,7 @@ owned_rows<Exec> join_rows(const char* verb, const Exec& shard_exec, int rank, c
   if (items != 0) {
     const fence_on_exception<Exec> reads(shard_exec);  // memory of other ranks
     launch_context<Exec> call(shard_exec, verb);
-    auto join = lists_for(rank, headers);
+    auto join = lists_for(headers);
     join.rows = owned.rows.data();
     join.begins = owned.place.data();
     const std::string& label = call.label("pull", "lists");
@@ -221,17 +221,17 @@ struct values_of_ranks {
 };
 
 /// Reads the lists of all ranks where they are, by kernels of `shard_exec`, and sorts the rows of the shard
-/// of `rank`, which has `shard_rows`, if the owner has not done so before, `owned`. So the link to the values
-/// works while the kernel of the verb does. `by_place`: the values are those of the positions, whose places
-/// the owner has joined, too. With `weighs` the batches offer factors. Enqueues only.
+/// of this rank, which has `shard_rows`, if the owner has not done so before, `owned`. So the link to the
+/// values works while the kernel of the verb does. `by_place`: the values are those of the positions, whose
+/// places the owner has joined, too. With `weighs` the batches offer factors. Enqueues only.
 template <class T, class Space, class Exec>
-received_rows<T, Space, Exec> receive_in_place(const char* verb, const Exec& shard_exec, int rank,
+received_rows<T, Space, Exec> receive_in_place(const char* verb, const Exec& shard_exec,
                                                const batch_headers& headers, std::int64_t shard_rows,
                                                std::int64_t width, const owned_rows<Exec>* owned,
                                                bool by_place, bool weighs) {
   using local_list = near_space<Exec>;
   constexpr std::size_t packet = 4 * sizeof(T);  // one load of a kernel, if all values are aligned to it
-  const offered_values offered = values_for(rank, headers, packet);
+  const offered_values offered = values_for(headers, packet);
   const std::int64_t items = offered.items;
   received_rows<T, Space, Exec> received;
   received.rows =
@@ -248,7 +248,7 @@ received_rows<T, Space, Exec> receive_in_place(const char* verb, const Exec& sha
   double* const factors = weighs ? received.factors.data() : nullptr;
   if (items != 0) {
     const bool is_joined = by_place && owned != nullptr && owned->place.size() != 0;
-    auto join = is_joined ? joined_lists_for(rank, headers, owned->place.data()) : lists_for(rank, headers);
+    auto join = lists_for(headers, is_joined ? owned->place.data() : nullptr);
     take_values(join, headers, offered.lowest, offered.aligned ? packet : sizeof(T));
     join.rows = owned == nullptr ? received.rows.data() : nullptr;
     join.begins = received.numbers.data();

@@ -13,6 +13,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <cstdint>
 #include <type_traits>
 
 namespace ferry::detail {
@@ -26,6 +27,12 @@ Exec shard_instance(const communicator& comm, int rank, const Exec& exec) {
         shard_device.id >= 0 && shard_device.id != execution_backend<Exec>::device_of(exec))
       return comm.exec(rank);
   return exec;
+}
+
+/// The numbers that the rows of the shard of a rank have in the table.
+template <class Table>
+auto row_numbers(const Table& table, int rank) {
+  return table.sharding().global_rows(rank, static_cast<std::int64_t>(table.rows()), table.comm().size());
 }
 
 /// True if an array lies on another device than the instance.

@@ -3,14 +3,12 @@
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/received_rows.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>
-#include <ferry/distributed/sharded/detail/shared_items.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/plan/make_plan.hpp>
@@ -110,6 +108,21 @@ class sharded_batch {
     result = ticket_of_error(findings.error());
     return true;
   }
+  /// Brings the values to the owners of their rows: what they have received, by rank; nothing if the ranks
+  /// refuse the batches, and then `refused` has the error. `scans`: the ranks look at `scanned`.
+  template <class Types, class Values>
+  [[nodiscard]] auto exchange(const Values& values, const batch_findings& scanned, bool scans,
+                              ticket& refused) {
+    std::vector<received_rows<typename Types::sent, typename Types::payload_space, Exec>> received;
+    meet(scanned, offer<Types::reads_in_place>(values), scans);
+    if (refuses(refused)) return received;
+    received = receive<typename Types::payload_space>(values, static_cast<std::int64_t>(table_.width()));
+    if constexpr (Types::duplicates_policy::forbids) {
+      find_duplicates(received);
+      if (refuses(refused)) received.clear();
+    }
+    return received;
+  }
   /// Refuses gradients by the policy; what it leaves out counts as skipped steps.
   template <class Nonfinite, class State>
   [[nodiscard]] bool refuses_gradients(ticket& result, State& state) {
@@ -136,7 +149,7 @@ class sharded_batch {
       if (in_place_) {
         const int rank = call_.rank();
         received.push_back(receive_in_place<T, Home>(
-            verb_, instance(rank), rank, headers_, static_cast<std::int64_t>(table_.rows_of(rank)),
+            verb_, instance(rank), headers_, static_cast<std::int64_t>(table_.rows_of(rank)),
             static_cast<std::int64_t>(table_.width()), owned(rank), values.row_of_item == items_->place,
             values.factors != nullptr));
         return received;
@@ -150,9 +163,7 @@ class sharded_batch {
     auto packed = payload<T, Home>(exec_, "values", groups.items(), columns);
     values.pack(exec_, list, groups.items(), packed);
     for (int r = call_.first(); r < call_.last(); ++r)
-      received.push_back(call_.is_whole()
-                             ? take_group<T, Home>(r, groups, shared, values.factors, packed)
-                             : exchange_groups<T, Home>(r, groups, shared, values.factors, packed));
+      received.push_back(exchange_groups<T, Home>(r, groups, shared, values.factors, packed));
     return received;
   }
 
@@ -187,52 +198,20 @@ class sharded_batch {
       for (auto& part : state) count_skipped(part, rank);
   }
 
-  /// The group of a shard, of a thread that acts for all ranks.
-  template <class T, class Home>
-  received_rows<T, Home, Exec> take_group(int rank, const item_groups& groups,
-                                          const shared_items<Exec>& shared, const double* factors,
-                                          const tensor<T, Home>& packed) const {
-    using local_list = near_space<Exec>;
-    const Exec shard_exec = instance(rank);
-    const auto [first, last] = items_->group(rank);
-    const auto [first_value, last_value] = groups.group(rank);
-    const auto width = static_cast<std::int64_t>(packed.width());
-    received_rows<T, Home, Exec> received;
-    const auto take = [&]<class Element, class Space>(tensor<Element, Space>& target, const Element* source,
-                                                      std::int64_t count) {
-      copy_home(shard_exec, target.data(), exec_, source, static_cast<std::size_t>(count) * sizeof(Element));
-    };
-    static const std::string label = "ferry::distributed::packed";
-    execution_backend<Exec>::fence(exec_, label);
-    received.rows = payload<std::int64_t, local_list>(shard_exec, "rows of a shard", last - first);
-    take(received.rows, items_->rows + first, last - first);
-    if (shared.numbers.size() != 0) {
-      received.numbers = payload<std::int64_t, local_list>(shard_exec, "numbers of values", last - first);
-      take(received.numbers, shared.numbers.data() + first, last - first);
-    }
-    if (factors != nullptr) {
-      received.factors = payload<double, local_list>(shard_exec, "factors of values", last - first);
-      take(received.factors, factors + first, last - first);
-    }
-    received.buffer = payload<T, Home>(shard_exec, "values of a shard", last_value - first_value, width);
-    take(received.buffer, packed.data() + first_value * width, (last_value - first_value) * width);
-    sort(rank, received, factors != nullptr, {0, last - first}, {0});
-    return received;
-  }
-
-  /// The groups of all ranks for the shard of this one.
+  /// The groups of all ranks for the shard of one.
   template <class T, class Home>
   received_rows<T, Home, Exec> exchange_groups(int rank, const item_groups& groups,
                                                const shared_items<Exec>& shared, const double* factors,
                                                const tensor<T, Home>& packed) {
     using local_list = near_space<Exec>;
     const Exec shard_exec = instance(rank);
-    const auto& in_begin = headers_.in_begin;
+    const auto in_begin = begins_for(call_, *items_, headers_.in_begin, rank);
     const bool is_shared = shared.groups.begin.size() > 1;
-    const auto value_in_begin = is_shared ? in_begin_of(call_, groups) : in_begin;
+    const auto value_in_begin =
+        is_shared ? begins_for(call_, groups, in_begin_of(call_, groups), rank) : in_begin;
     const std::int64_t items = in_begin.back(), width = static_cast<std::int64_t>(packed.width());
     received_rows<T, Home, Exec> received;
-    exchange_parts lists(call_.ranks());
+    exchange_parts lists(call_, rank);
     const auto add = [&](auto& target, const char* name, const auto* source) {
       using element = std::remove_const_t<std::remove_pointer_t<decltype(source)>>;
       target = payload<element, local_list>(shard_exec, name, items);
@@ -246,12 +225,12 @@ class sharded_batch {
     const T* const values = packed.data();
     if constexpr (std::is_same_v<Home, local_list>) {
       lists.add(groups, values, value_in_begin, received.buffer.data(), width);
-      lists.template move<local_list>(call_, exec_, shard_exec);
+      lists.template move<local_list>(exec_, shard_exec);
     } else {
-      exchange_parts rows(call_.ranks());
+      exchange_parts rows(call_, rank);
       rows.add(groups, values, value_in_begin, received.buffer.data(), width);
-      lists.template move<local_list>(call_, exec_, shard_exec);
-      rows.template move<Home>(call_, exec_, shard_exec);
+      lists.template move<local_list>(exec_, shard_exec);
+      rows.template move<Home>(exec_, shard_exec);
     }
     sort(rank, received, factors != nullptr, in_begin, {value_in_begin.begin(), value_in_begin.end() - 1});
     return received;

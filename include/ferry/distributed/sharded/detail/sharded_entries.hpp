@@ -2,8 +2,6 @@
 #pragma once
 
 #include <ferry/distributed/communicator/communicator.hpp>
-#include <ferry/distributed/sharded/detail/ranked_entry.hpp>
-#include <ferry/distributed/sharded/detail/row_spread.hpp>
 #include <ferry/distributed/sharded/detail/sharded_rows.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/error.hpp>

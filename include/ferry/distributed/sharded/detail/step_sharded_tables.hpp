@@ -9,7 +9,6 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/joined_tables.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
-#include <ferry/distributed/sharded/detail/scan_values.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_verb.hpp>

@@ -30,6 +30,23 @@ inline constexpr bool reads_in_place =
     sizeof(T) == alignof(T) && reads_where_they_are<Chosen>&& std::is_same_v<Home, near_space<Exec>> &&
     (is_host_exec<Exec> || std::is_same_v<typename Table::memory_space, device_space>);
 
+/// The types of a write of values to a sharded table, by its policies: Asked is summing_policies or
+/// writing_policies.
+template <class Asked, class Exec, class Table, class Values>
+struct write_types {
+  using chosen = typename Asked::chosen;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using duplicates_policy = typename Asked::duplicates;
+  using value = std::remove_const_t<typename Values::value_type>;
+  /// Elements that travel to the owners, and their memory space on the way.
+  /// @{
+  using sent = std::conditional_t<Asked::reduce::sums_locally, accumulation_t<value>, value>;
+  using payload_space =
+      detail::payload_space<Exec, typename Table::memory_space, typename Values::memory_space>;
+  /// @}
+  static constexpr bool reads_in_place = detail::reads_in_place<chosen, Exec, Table, sent, payload_space>;
+};
+
 /// The values of a batch whose positions have a row each. Waits for what makes them.
 template <class Bounds, class Exec, class Table, class Named, class Value, class Space>
 batch_values<std::remove_const_t<Value>, Space> values_of_positions(sharded_batch<Exec, Table>& batch,

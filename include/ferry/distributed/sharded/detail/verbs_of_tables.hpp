@@ -6,14 +6,13 @@
 #include <ferry/bags/detail/step_tables.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/agree_to_read.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/distributed/sharded/detail/fetch_rows.hpp>
 #include <ferry/distributed/sharded/detail/joined_tables.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded_tables.hpp>
-#include <ferry/distributed/sharded/detail/route_tables.hpp>
+#include <ferry/distributed/sharded/detail/read_shards.hpp>
 #include <ferry/distributed/sharded/detail/sharded_batch.hpp>
 #include <ferry/distributed/sharded/detail/step_sharded_bags.hpp>
 #include <ferry/distributed/sharded/detail/step_sharded_tables.hpp>

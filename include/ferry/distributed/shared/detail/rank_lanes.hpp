@@ -5,9 +5,7 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/distributed/shared/detail/shared_segment.hpp>
-#include <ferry/distributed/shared/open_shared.hpp>
 #include <ferry/distributed/shared/share.hpp>
-#include <ferry/distributed/shared/shared_handle.hpp>
 #include <ferry/memory/device.hpp>
 #include <ferry/tensor/tensor.hpp>
 
