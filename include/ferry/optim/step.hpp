@@ -66,31 +66,11 @@ consteval void require_dense_step() {
   require_row_verb<Exec, Table, row_plan, Grads, asked, true, true>();
 }
 
-/// The step of all verbs above: on the rows of the batch, or on all rows if `indices` is every_row.
-template <class Access, class Chosen, class Exec, class Rule, class Table, class State>
-ticket step_on(const Exec& exec, const Rule& rule, Table& table, State& state, const auto& indices,
-               const auto& grads) {
-  using indices_type = std::remove_cvref_t<decltype(indices)>;
-  constexpr bool by_indices = !is_every_row<indices_type>;
-  require_step_rule<Rule, typename State::rule_type>();
-  if constexpr (by_indices)
-    require_row_verb<Exec, typename Access::checked, indices_type, std::remove_cvref_t<decltype(grads)>,
-                     Chosen, true, true>();
+/// Checks the policies of a step, and that it may write, for a kind of table.
+template <class Access, class Exec, class Chosen>
+consteval void require_step_table() {
   Access::require_writable();
   Access::template require<Exec, Chosen>();
-  const Access access(table, "step");
-  const auto values = read_only(make_ref(grads));
-  if constexpr (by_indices) {
-    using table_type = std::remove_reference_t<decltype(access.table())>;
-    const auto& batch = rows_named_by(indices);
-    if constexpr (Access::is_strided &&
-                  is_prebuilt_step<Chosen, Exec, Rule, table_type, State, decltype(batch), decltype(values)>)
-      return prebuilt_step(exec, rule, access.table(), state, batch, values);
-    else
-      return step_rows<Chosen>(exec, rule, access, state, batch, values);
-  } else {
-    return step_rows<Chosen>(exec, rule, access, state, every_row{access.table().rows()}, values);
-  }
 }
 
 }  // namespace detail
@@ -136,8 +116,20 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
     const Grads& grads, Policies...) {
-  return detail::step_on<detail::step_access<Table>, detail::chosen_policies<Policies...>>(
-      exec, rule, table, state, indices, grads);
+  using chosen = detail::chosen_policies<Policies...>;
+  using access_type = detail::step_access<Table>;
+  detail::require_step_rule<Rule, typename State::rule_type>();
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+  detail::require_step_table<access_type, Exec, chosen>();
+  const access_type access(table, "step");
+  const auto& batch = detail::rows_named_by(indices);
+  const auto values = detail::read_only(make_ref(grads));
+  using table_type = std::remove_reference_t<decltype(access.table())>;
+  if constexpr (access_type::is_strided && detail::is_prebuilt_step<chosen, Exec, Rule, table_type, State,
+                                                                    decltype(batch), decltype(values)>)
+    return detail::prebuilt_step(exec, rule, access.table(), state, batch, values);
+  else
+    return detail::step_rows<chosen>(exec, rule, access, state, batch, values);
 }
 
 /// One optimizer step on records, which hold weights and state of a row in one record, or on a cached_table
@@ -149,9 +141,14 @@ template <class Exec, class Rule, class Records, class Indices, class Grads, cla
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Records& records, const Indices& indices, const Grads& grads,
     Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  using access_type = detail::records_access<Records>;
   auto&& state = detail::state_in(records);
-  return detail::step_on<detail::records_access<Records>, detail::chosen_policies<Policies...>>(
-      exec, rule, records, state, indices, grads);
+  detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+  detail::require_step_table<access_type, Exec, chosen>();
+  return detail::step_rows<chosen>(exec, rule, access_type(records, "step"), state,
+                                   detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
 }
 
 /// One optimizer step on all rows of a table: that of dense parameters. Nothing is indexed, sorted or summed,
@@ -168,10 +165,14 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
                                                      Table, State&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Table&& table, State& state, const Grads& grads, Policies...) {
-  using access = detail::step_access<Table>;
-  detail::require_dense_step<Exec, typename access::checked, Grads, Policies...>();
-  return detail::step_on<access, detail::dense_step_policies<Policies...>>(exec, rule, table, state,
-                                                                           detail::every_row{}, grads);
+  using chosen = detail::dense_step_policies<Policies...>;
+  using access_type = detail::step_access<Table>;
+  detail::require_step_rule<Rule, typename State::rule_type>();
+  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
+  detail::require_step_table<access_type, Exec, chosen>();
+  const access_type access(table, "step");
+  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
+                                   detail::read_only(make_ref(grads)));
 }
 
 /// As above, on records.
@@ -180,11 +181,15 @@ template <class Exec, class Rule, class Records, class Grads, class... Policies>
                                                       Records&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Records& records, const Grads& grads, Policies...) {
-  using access = detail::records_access<Records>;
-  detail::require_dense_step<Exec, typename access::checked, Grads, Policies...>();
+  using chosen = detail::dense_step_policies<Policies...>;
+  using access_type = detail::records_access<Records>;
   auto&& state = detail::state_in(records);
-  return detail::step_on<access, detail::dense_step_policies<Policies...>>(exec, rule, records, state,
-                                                                           detail::every_row{}, grads);
+  detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
+  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
+  detail::require_step_table<access_type, Exec, chosen>();
+  const access_type access(records, "step");
+  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
+                                   detail::read_only(make_ref(grads)));
 }
 
 }  // namespace ferry
