@@ -148,7 +148,7 @@ void gather_all_ways(const Exec& exec, const Table& big, const std::vector<Out>&
   if constexpr (in_kernels) check("by peers", ids, ferry::path::peer{});
   const auto plan = ferry::make_plan(exec, ids, big);
   check("a sharded plan, each row once", plan, ferry::path::exchange{});
-  // Where a row lies is found without its codes: the other ways with one quantization.
+  // The search for a row needs no codes: the other ways with one quantization.
   if constexpr (std::is_same_v<typename Table::quantization, quantization::mxfp8>)
     gather_other_ways(exec, big, numbers, ids, is_rank);
 }
