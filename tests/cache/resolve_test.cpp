@@ -404,8 +404,8 @@ TEST_CASE("resolve refuses what does not fit", "[cache][lru]") {
   CHECK_THROWS_MATCHES(ferry::resolve(exec, set.hot, foreign, two).wait(), ferry::out_of_range,
                        MessageMatches(ContainsSubstring("position 1")));
   CHECK(take(two) == std::vector<std::int64_t>{0, -2});
-  auto both = make<ferry::device_space>("both", std::vector<std::int64_t>{1, 2, 3});
-  CHECK_THROWS_MATCHES(ferry::resolve(exec, set.hot, both, both), ferry::invalid_argument,
+  auto list_of_both = make<ferry::device_space>("list_of_both", std::vector<std::int64_t>{1, 2, 3});
+  CHECK_THROWS_MATCHES(ferry::resolve(exec, set.hot, list_of_both, list_of_both), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("shares memory with")));
   CHECK_THROWS_AS(ferry::cached_table(set.table, ferry::cache::lru{.slots = 5, .groups = 3}),
                   ferry::invalid_argument);

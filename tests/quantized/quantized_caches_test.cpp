@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
 #include "quantized.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/cache.hpp>
 #include <ferry/cache/detail/cached_codes.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/quantized/detail/decode_rows.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// Caches before quantized tables against numbers that plain loops decode.
 namespace ferry_test::quantized_caches_test {

@@ -133,7 +133,7 @@ struct tables {
   }
 };
 
-/// Scatters by indices, by plans of both kinds, and by one thread for the group.
+/// Scatters by one thread for the group and by indices; by plans of both kinds, too, without policies or by sums.
 template <class Q, class Value, shardings Which = shardings::some, class Space = host,
           class ScaleSpace = Space, class... Policies>
 void compare_scatters(std::uint64_t salt, std::size_t columns, Policies... policies) {
@@ -143,13 +143,14 @@ void compare_scatters(std::uint64_t salt, std::size_t columns, Policies... polic
   using chosen = ferry::detail::chosen_policies<Policies...>;
   using policy = typename chosen::template get<ferry::duplicates_category, duplicates::last>;
   constexpr bool may_repeat = policy::needs_plan && !policy::forbids;
+  constexpr bool by_plans = sizeof...(Policies) == 0 || std::is_same_v<policy, duplicates::sum>;
   for (const int ranks : {1, 2, 3, 4})
     for_each_sharding<Which>([&](auto spread) {
       const std::size_t rows = 1 + random() % 90;
       const auto comm = group_of(ranks);
       tables<Q, Space, ScaleSpace, decltype(spread)> pair(exec, random, comm, rows, columns, spread);
       auto& [table, big] = pair;
-      for (int turn = 0; turn < 4; ++turn) {
+      for (int turn = 0; turn < (by_plans ? 4 : 2); ++turn) {
         INFO(Q::name << ", " << ranks << " ranks, " << rows << " x " << columns << ", turn " << turn);
         const rank_batches<Value> batch(random, ranks, rows, columns, may_repeat);
         ferry::scatter(exec, table, batch.rows, batch.whole, policies...).wait();
@@ -161,6 +162,8 @@ void compare_scatters(std::uint64_t salt, std::size_t columns, Policies... polic
             const auto& values = batch.values_of(rank);
             if (turn == 1)
               ferry::scatter(exec, big, named, values, policies...).wait();
+            else if constexpr (!by_plans)
+              return;
             else if (turn == 2)
               ferry::scatter(exec, big, ferry::make_plan(exec, named, big), values, policies...).wait();
             else
@@ -216,7 +219,8 @@ bool same_state(const Exec& exec, const State& state, Whole& whole_state, const 
   return same;
 }
 
-/// Five steps: by one thread for the group, by indices, by plans of both kinds, and on all rows.
+/// Steps by one thread for the group and by indices; without policies, or with all shardings, also by plans of both kinds and on
+/// all rows: how a batch names its rows is over when policies look at them.
 template <class Q, class Grad, shardings Which = shardings::some, class Space = host,
           class ScaleSpace = Space, class Rule, class... Policies>
 void compare_steps(std::uint64_t salt, std::size_t columns, const Rule& rule, Policies... policies) {
@@ -225,7 +229,7 @@ void compare_steps(std::uint64_t salt, std::size_t columns, const Rule& rule, Po
   const rank_space exec;
   using chosen = ferry::detail::chosen_policies<Policies...>;
   constexpr bool sums_by_rank = chosen::template names<ferry::reduce_category>;
-  constexpr bool names_duplicates = chosen::template names<ferry::duplicates_category>;
+  constexpr bool in_every_form = sizeof...(Policies) == 0 || Which == shardings::all;
   for (const int ranks : {1, 2, 3, 4})
     for_each_sharding<Which>([&](auto spread) {
       const std::size_t rows = 1 + random() % 70;
@@ -237,7 +241,7 @@ void compare_steps(std::uint64_t salt, std::size_t columns, const Rule& rule, Po
       static_assert(std::is_same_v<typename decltype(state)::value_type, float>);
       plain.set_seed(99);
       state.set_seed(99);
-      for (int turn = 0; turn < 5; ++turn) {
+      for (int turn = 0; turn < (in_every_form ? 5 : 2); ++turn) {
         INFO(Q::name << ", " << ranks << " ranks, " << rows << " x " << columns << ", turn " << turn);
         rank_batches<Grad> batch(random, ranks, rows, columns);
         if constexpr (sums_by_rank) {  // sums of whole numbers do not depend on their order
@@ -249,7 +253,7 @@ void compare_steps(std::uint64_t salt, std::size_t columns, const Rule& rule, Po
           for (auto& part : batch.parts) make_whole(part);
         }
         if (turn == 4) {
-          if constexpr (!sums_by_rank && !names_duplicates) {
+          if constexpr (in_every_form) {
             const auto grads = make<host>("grads", rows, columns, numbers_for<Grad>(random, rows * columns));
             ferry::step(exec, rule, table, plain, grads, policies...).wait();
             comm.run([&](int rank) {
@@ -273,6 +277,8 @@ void compare_steps(std::uint64_t salt, std::size_t columns, const Rule& rule, Po
               const auto& grads = batch.values_of(rank);
               if (turn == 1)
                 ferry::step(exec, rule, big, state, named, grads, policies...).wait();
+              else if constexpr (!in_every_form)
+                return;
               else if (turn == 2)
                 ferry::step(exec, rule, big, state, ferry::make_plan(exec, named, big), grads, policies...)
                     .wait();

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantized/rowwise_int8.hpp"
 #include "support/lanes_of_threads.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
 #include <ferry/int8.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <random>
-#include <type_traits>
-#include <vector>
 
 /// The kernels of 8-bit rows as a device runs them, by a host's threads: the lanes that encode a row, and the threads
 /// that pool rows by operations of floats.

@@ -30,8 +30,8 @@ void scatter_int8(std::mt19937_64& random, std::size_t rows, std::size_t width, 
   CHECK(take(table.records()) == expected);
 }
 
-using int8_scatter_points = product<decltype(spaces), decltype(spaces)>;
-TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables, between every two spaces", "[int8][scatter][once]",
+using int8_scatter_points = zipped<decltype(spaces), decltype(spaces), 0, 3>;
+TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables of every space", "[int8][scatter][once]",
                         int8_scatter_points) {
   using space = at<0, TestType>;
   using value_space = at<1, TestType>;
@@ -85,8 +85,9 @@ TEMPLATE_TEST_CASE("scatter into 8-bit tables while the host's threads write", "
   for (const std::size_t width : {1u, 4u, 7u, 33u}) {
     scatter_int8<float, host, host, TestType, named_by::indices>(random, 97, width, 90,
                                                                  ferry::path::staged{});
-    scatter_int8<float, host, host, TestType, named_by::plan>(random, 97, width, 90, ferry::path::staged{});
-    if (direct_runs<host>())
+    if constexpr (std::is_same_v<TestType, ferry::duplicates::mean>)
+      scatter_int8<float, host, host, TestType, named_by::plan>(random, 97, width, 90, ferry::path::staged{});
+    else if (direct_runs<host>())
       scatter_int8<float, host, host, TestType, named_by::indices>(random, 97, width, 90,
                                                                    ferry::path::ordered{});
   }

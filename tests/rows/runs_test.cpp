@@ -3,10 +3,14 @@
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
-/// Indices that name neighbouring rows, in runs, mixed with rows at random.
+/// Indices that name neighbouring rows, in runs, mixed with rows at
+/// random.
 namespace ferry_test::runs_test {
 
 constexpr std::size_t run_bytes = std::size_t{1} << 16;
+// Larger than a slot. A host fills none, nor has it so many runs in turn.
+constexpr bool on_host = ferry::HostExecutionSpace<exec_space>;
+constexpr std::size_t widest = on_host ? 40000 : 300000, many_runs = on_host ? 5 : 20;
 
 /// Pieces of 1 to 3 times `usual` neighbours, every other one cut into rows at random; no row twice where `unique`.
 std::vector<std::int64_t> runs_of_rows(std::mt19937_64& random, std::size_t n, std::size_t rows,
@@ -31,11 +35,12 @@ TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather][once]", tables)
   using space = at<0, TestType>;
   auto random = generator(11);
   const exec_space exec;
-  // 128, 4, 2 and 1 row make a run; the last one is larger than a slot.
-  for (const std::size_t width : {128u, 4096u, 8192u, 16384u, 300000u}) {
+  // 128, 4, 2 and 1 row make a run.
+  for (const std::size_t width :
+       {std::size_t{128}, std::size_t{4096}, std::size_t{8192}, std::size_t{16384}, widest}) {
     const std::size_t usual = std::max<std::size_t>(1, run_bytes / (4 * width));
-    const std::size_t rows = width > 100000 ? 7 : 20 * usual + 60;
-    const std::size_t n = width > 100000 ? 12 : 3 * rows;
+    const std::size_t rows = width == widest ? 7 : many_runs * (usual + 3);
+    const std::size_t n = width == widest ? 12 : 3 * rows;
     CAPTURE(width, rows, n);
     const auto content = values<float>(random, rows * width);
     const auto table = make<space>("weights", rows, width, content);
@@ -66,9 +71,10 @@ TEMPLATE_LIST_TEST_CASE("scatter of neighbouring rows", "[scatter][once]", table
   using space = at<0, TestType>;
   auto random = generator(12);
   const exec_space exec;
-  for (const std::size_t width : {128u, 4096u, 8192u, 16384u, 300000u}) {
+  for (const std::size_t width :
+       {std::size_t{128}, std::size_t{4096}, std::size_t{8192}, std::size_t{16384}, widest}) {
     const std::size_t usual = std::max<std::size_t>(1, run_bytes / (4 * width));
-    const std::size_t rows = width > 100000 ? 7 : 40 * usual + 60;
+    const std::size_t rows = width == widest ? 7 : many_runs * (2 * usual + 3);
     CAPTURE(width, rows);
     const auto before = values<float>(random, rows * width);
     auto table = make<space>("weights", rows, width, before);

@@ -349,6 +349,7 @@ TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long][once
     add_up<TestType>(random, {64}, width);
     add_up<TestType>(random, {65}, width);
     add_up<TestType>(random, {1, 64, 1, 130, 194, 195}, width);
+    if (width != 4 && width != 68) continue;
     for (const std::size_t total : {255u, 256u, 257u, 1023u, 1024u, 1025u}) {
       add_up<TestType>(random, {total}, width);
       add_up<TestType>(random, {66, 67, 3, total - 136}, width);

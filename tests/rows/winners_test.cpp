@@ -109,6 +109,7 @@ TEMPLATE_TEST_CASE("large scatters keep the last value, or the first", "[scatter
   const exec_space exec;
   for (const std::size_t n : {4096u, 4097u, 20001u})
     for (const std::size_t width : {1u, 3u, 16u, 33u}) {
+      if (sizeof(TestType) == 1 && n * width > 100'000) continue;
       CAPTURE(n, width);
       const std::size_t rows = 6000;
       const auto content = values<TestType>(random, rows * width);
