@@ -346,6 +346,17 @@ TEST_CASE("a save by ranks that differ says in which entry and in what", "[distr
             run.add("epoch", narrow);
         });
 
+  check({}, [](auto& run, bool odd, auto& table, auto&...) { run.add(odd ? "x" : "w", table); });
+  check({}, [](auto& run, bool odd, auto& table, auto&...) {
+    static float more = 0;
+    run.add("w", table);
+    if (odd) run.add("more", more);
+  });
+  check({}, [](auto& run, bool odd, auto&, auto&, auto& rule, auto&, auto& state, auto&) {
+    if (odd) state.set_seed(5);
+    run.add("rule", rule, state);
+  });
+
   // Steps of one rank alone, and a history that goes on after those of the others has ended.
   const ferry::optim::adam rule{.lr = 0.1};
   for (const bool history : {false, true}) {

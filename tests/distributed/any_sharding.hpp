@@ -15,13 +15,14 @@ namespace ferry_test {
 struct any_sharding {
   enum class kind { cyclic, block, hashed, table_wise };
   kind chosen = kind::cyclic;
+  int holder = 0;  ///< the rank of table_wise
 
   static constexpr std::string_view name = "any_sharding";
   static constexpr bool replicates = false;
   static constexpr bool in_kernels = true;
 
   void check(int ranks) const {
-    if (chosen == kind::table_wise) ferry::sharding::table_wise{}.check(ranks);
+    if (chosen == kind::table_wise) ferry::sharding::table_wise{.rank = holder}.check(ranks);
   }
   [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t row, std::int64_t rows, int ranks) const {
     switch (chosen) {
@@ -30,7 +31,7 @@ struct any_sharding {
       case kind::hashed:
         return ferry::sharding::hashed<7>{}.owner(row, rows, ranks);
       case kind::table_wise:
-        return ferry::sharding::table_wise{}.owner(row, rows, ranks);
+        return ferry::sharding::table_wise{.rank = holder}.owner(row, rows, ranks);
       default:
         return ferry::sharding::cyclic{}.owner(row, rows, ranks);
     }
@@ -42,7 +43,7 @@ struct any_sharding {
       case kind::hashed:
         return ferry::sharding::hashed<7>{}.local_row(row, rows, ranks);
       case kind::table_wise:
-        return ferry::sharding::table_wise{}.local_row(row, rows, ranks);
+        return ferry::sharding::table_wise{.rank = holder}.local_row(row, rows, ranks);
       default:
         return ferry::sharding::cyclic{}.local_row(row, rows, ranks);
     }
@@ -54,7 +55,7 @@ struct any_sharding {
       case kind::hashed:
         return ferry::sharding::hashed<7>{}.rows_of(rank, rows, ranks);
       case kind::table_wise:
-        return ferry::sharding::table_wise{}.rows_of(rank, rows, ranks);
+        return ferry::sharding::table_wise{.rank = holder}.rows_of(rank, rows, ranks);
       default:
         return ferry::sharding::cyclic{}.rows_of(rank, rows, ranks);
     }
@@ -66,7 +67,7 @@ struct any_sharding {
       case kind::hashed:
         return ferry::sharding::hashed<7>{}.global_rows(rank, rows, ranks);
       case kind::table_wise:
-        return ferry::sharding::table_wise{}.global_rows(rank, rows, ranks);
+        return ferry::sharding::table_wise{.rank = holder}.global_rows(rank, rows, ranks);
       default:
         return ferry::sharding::cyclic{}.global_rows(rank, rows, ranks);
     }

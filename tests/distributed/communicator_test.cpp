@@ -192,40 +192,17 @@ TEST_CASE("one thread may act in two groups, and groups may nest", "[distributed
   REQUIRE(inner.rank() == 1);
 }
 
-TEST_CASE("all_reduce adds in the order of the ranks, all_gather lists by rank", "[distributed]") {
+TEST_CASE("all_gather lists by rank, and all_reduce refuses arrays that differ", "[distributed]") {
   const watchdog guard("all_reduce");
+  for (const int ranks : {1, 2, 3, 8}) {
+    const auto comm = group_of(ranks);
+    comm.run([&](int rank) {
+      const auto listed = comm.all_gather(10 * rank);
+      expect(listed.size() == static_cast<std::size_t>(ranks), "all values");
+      for (int r = 0; r < ranks; ++r) expect(listed[static_cast<std::size_t>(r)] == 10 * r, "a value");
+    });
+  }
   const exec_space exec;
-  auto random = generator(51);
-  const auto check = [&]<class T>(T) {
-    for (const int ranks : {1, 2, 3, 8})
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{1000}}) {
-        std::vector<std::vector<T>> parts;
-        for (int r = 0; r < ranks; ++r) {
-          parts.push_back(values<T>(random, count));
-          for (T& element : parts.back())
-            element = ferry::convert<T>(static_cast<double>(ferry::convert<double>(element)) * 1.37);
-        }
-        std::vector<T> expected(count);
-        for (std::size_t i = 0; i < count; ++i) {
-          auto sum = ferry::convert<ferry::accumulation_t<T>>(parts[0][i]);
-          for (std::size_t r = 1; r < parts.size(); ++r)
-            sum += ferry::convert<ferry::accumulation_t<T>>(parts[r][i]);
-          expected[i] = ferry::convert<T>(sum);
-        }
-        const auto comm = group_of(ranks);
-        comm.run([&](int rank) {
-          auto mine = tensor_of(parts[static_cast<std::size_t>(rank)], 1);
-          ferry::all_reduce(exec, comm, mine).wait();
-          expect(same_bits(mine.data(), expected.data(), count), "the sum");
-          const auto listed = comm.all_gather(10 * rank);
-          expect(listed.size() == static_cast<std::size_t>(ranks), "all values");
-          for (int r = 0; r < ranks; ++r) expect(listed[static_cast<std::size_t>(r)] == 10 * r, "a value");
-        });
-      }
-  };
-  check(float{});
-  check(ferry::half_t{});
-  check(std::int32_t{});
   const auto comm = group_of(2);
   REQUIRE_THROWS_AS(comm.run([&](int rank) {
     ferry::tensor<float, host> mine("mine", 3 + rank);

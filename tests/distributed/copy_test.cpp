@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/kit.hpp"
+#include "distributed/routes.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -17,40 +17,6 @@
 namespace ferry_test::copy_test {
 
 namespace {
-
-/// As sharding::cyclic, from the last row to the first, by host code alone: neither ranges nor kernels of owners.
-struct backward {
-  static constexpr std::string_view name = "backward";
-  static constexpr bool replicates = false;
-  void check(int) const {}
-  [[nodiscard]] int owner(std::int64_t row, std::int64_t rows, int ranks) const {
-    return static_cast<int>((rows - 1 - row) % ranks);
-  }
-  [[nodiscard]] std::int64_t local_row(std::int64_t row, std::int64_t rows, int ranks) const {
-    return (rows - 1 - row) / ranks;
-  }
-  [[nodiscard]] std::int64_t rows_of(int rank, std::int64_t rows, int ranks) const {
-    return (rows + ranks - 1 - rank) / ranks;
-  }
-  [[nodiscard]] ferry::kernels::global_rows global_rows(int rank, std::int64_t rows, int ranks) const {
-    return {rows - 1 - rank, -std::int64_t{ranks}, {}};
-  }
-};
-
-template <class Spread>
-Spread spread_of(std::mt19937_64& random, std::size_t rows, int ranks) {
-  if constexpr (std::is_same_v<Spread, ferry::sharding::dealt>) {
-    std::vector<int> owners(rows);
-    for (auto& owner : owners) owner = static_cast<int>(random() % static_cast<std::uint64_t>(ranks));
-    return ferry::sharding::dealt(owners);
-  } else if constexpr (std::is_same_v<Spread, any_sharding>) {
-    return {static_cast<any_sharding::kind>(random() % 4)};
-  } else if constexpr (std::is_same_v<Spread, ferry::sharding::table_wise>) {
-    return {.rank = static_cast<int>(random() % static_cast<std::uint64_t>(ranks))};
-  } else {
-    return {};
-  }
-}
 
 /// Row r of the whole table, element c.
 template <class T>
@@ -134,8 +100,8 @@ template <class Spread, class ToSpread, class Space = host, class T = float, cla
 void copy_all_ways(std::mt19937_64& random, int ranks, std::size_t rows, std::size_t columns) {
   const exec_space exec;
   const bool apart = random() % 2 == 0, second_apart = random() % 2 == 0;
-  const auto spread = spread_of<Spread>(random, rows, ranks);
-  const auto to_spread = spread_of<ToSpread>(random, rows, ranks);
+  const auto spread = draw_sharding<Spread>(random, rows, ranks);
+  const auto to_spread = draw_sharding<ToSpread>(random, rows, ranks);
   INFO(Spread::name << " to " << ToSpread::name << ", " << ranks << " ranks, " << rows << " x " << columns
                     << (apart ? ", apart" : "") << (second_apart ? ", target apart" : ""));
   const auto comm = group_of(ranks);
@@ -191,7 +157,7 @@ TEST_CASE("copies of shardings in series", "[distributed]") {
   copy_sizes<cyclic, block>(1);
   copy_sizes<block, cyclic>(2);
   copy_sizes<any_sharding, any_sharding>(3);
-  copy_sizes<table_wise, cyclic>(4);
+  copy_sizes<any_sharding, cyclic>(4);
   copy_sizes<replicated, block>(5);
   copy_sizes<block, replicated>(6);
 }

@@ -39,78 +39,76 @@ TEST_CASE("the rows of a batch are dealt out as torch.chunk does it", "[distribu
   REQUIRE(ferry::split_range(3, 7, 8) == std::pair<std::int64_t, std::int64_t>(3, 3));
 }
 
-TEST_CASE("a batch is split over the ranks and put together again", "[distributed]") {
+TEST_CASE("a batch is split over the ranks and put together again, and replicas get the values of one rank",
+          "[distributed][devices]") {
   const watchdog guard("split and concatenate");
-  const exec_space exec;
+  const exec_space first;
   auto random = generator(31);
-  for (const int ranks : {1, 2, 4, 8})
-    for (const std::size_t rows :
-         {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{64}, std::size_t{203}}) {
+  for (const auto& comm : all_groups())
+    for (const std::size_t rows : {0u, 1u, 5u, 64u, 203u}) {
+      const int ranks = comm.size();
       INFO(ranks << " ranks, " << rows << " rows");
-      const auto numbers = values<double>(random, rows * width);
+      const auto numbers = values<float>(random, rows * width);
       const auto batch = tensor_of(numbers, width);
-      const auto comm = group_of(ranks);
       const int root = static_cast<int>(random() % static_cast<unsigned>(ranks));
-      comm.run([&](int rank) {
-        const auto [first, last] = ferry::split_range(static_cast<std::int64_t>(rows), rank, ranks);
+      const bool mixed = random() % 2 == 0;  // the others have theirs in host memory
+      run_ranks(comm, [&](int rank, const auto& exec) {
+        const auto [begin, end] = ferry::split_range(static_cast<std::int64_t>(rows), rank, ranks);
         const auto mine = ferry::split(comm, batch);
-        expect(mine.rows() == static_cast<std::size_t>(last - first), "rows of a slice");
-        expect(mine.rows() == 0 || mine.data() == batch.data() + static_cast<std::size_t>(first) * width,
+        expect(mine.rows() == static_cast<std::size_t>(end - begin), "rows of a slice");
+        expect(mine.rows() == 0 || mine.data() == batch.data() + static_cast<std::size_t>(begin) * width,
                "a slice of the batch");
-        ferry::tensor<double, ferry::pageable_space> part("part", last - first, width);
-        const ferry::tensor<double, host> none("none", 0, width);
-        ferry::init::constant(exec, part, -7);
-        ferry::split(exec, comm, rank == root ? batch : none, part, root).wait();
-        expect(same_bits(part.data(), mine.data(), part.size()), "rows from one rank");
-        // Parts of other sizes, and not every rank wants the whole.
-        ferry::tensor<double, host> whole("whole", rank == 1 ? 0 : rows, width);
-        ferry::init::constant(exec, whole, -7);
-        ferry::concatenate(exec, comm, part, whole).wait();
-        expect(same_bits(whole.data(), batch.data(), whole.size()), "the parts together");
+        const auto check = [&, count = mine.rows()](auto space) {
+          using array = ferry::tensor<float, decltype(space)>;
+          const auto target = comm.device(rank);
+          // One rank has the batch, and not every rank wants the whole.
+          array root_batch("batch", target, rank == root ? rows : 0, width),
+              part("part", target, count, width), whole("whole", target, rank == 1 ? 0 : rows, width),
+              model("model", target, rows, width);
+          if (root_batch.rows() != 0) ferry::copy(exec, numbers, root_batch).wait();
+          ferry::init::constant(exec, part, -7);
+          ferry::init::constant(exec, whole, -7);
+          ferry::init::constant(exec, model, rank);
+          ferry::split(exec, comm, root_batch, part, root).wait();
+          expect(same_bits(contents(exec, part).data(), mine.data(), part.size()), "rows from one rank");
+          ferry::concatenate(exec, comm, part, whole).wait();
+          expect(same_bits(contents(exec, whole).data(), batch.data(), whole.size()), "the parts together");
+          ferry::replicate(exec, comm, model, root).wait();
+          expect(contents(exec, model) == std::vector<float>(model.size(), static_cast<float>(root)),
+                 "replicas");
+        };
+        if (mixed && rank != root)
+          check(host{});
+        else
+          check(device{});
+        // Parts of other sizes, slices, and elements that are no numbers.
         const std::vector<std::int32_t> list(static_cast<std::size_t>(rank + 1), rank);
         std::vector<std::int32_t> joined(static_cast<std::size_t>(ranks * (ranks + 1) / 2), -1);
         ferry::concatenate(exec, comm, list, joined).wait();
         std::size_t position = 0;
         for (int r = 0; r < ranks; ++r)
           for (int i = 0; i <= r; ++i) expect(joined[position++] == r, "parts of different sizes");
-      });
-      ferry::tensor<double, host> alone("alone", rows, width);
-      ferry::split(exec, comm, batch, alone).wait();
-      REQUIRE(same_bits(alone.data(), batch.data(), alone.size()));
-      ferry::init::zeros(exec, alone);
-      ferry::concatenate(exec, comm, batch, alone).wait();
-      REQUIRE(same_bits(alone.data(), batch.data(), alone.size()));
-      REQUIRE(ferry::split(comm, batch).rows() == rows);
-    }
-}
-
-TEST_CASE("replicas get the values of one rank", "[distributed]") {
-  const watchdog guard("replicate");
-  const exec_space exec;
-  struct pixel {
-    std::int8_t r, g, b;
-  };
-  for (const int ranks : {1, 2, 4, 8}) {
-    const auto comm = group_of(ranks);
-    comm.run([&](int rank) {
-      for (int root = 0; root < ranks; root += 3) {
-        ferry::tensor<float, host> model("model", 31, width);
-        ferry::init::uniform(exec, model, -1, 1, rank);
-        ferry::tensor<float, host> expected("expected", 31, width);
-        ferry::init::uniform(exec, expected, -1, 1, root);
-        ferry::replicate(exec, comm, model, root).wait();
-        expect(same_bits(model.data(), expected.data(), model.size()), "replicas");
-        auto some = expected.rows_between(3, 9);  // a slice, and elements that are no numbers
-        ferry::init::constant(exec, some, rank);
+        auto table = tensor_of(std::vector<float>(31 * width, static_cast<float>(rank)), width);
+        auto some = table.rows_between(3, 9);
         ferry::replicate(exec, comm, some, root).wait();
-        expect(some(0, 0) == static_cast<float>(root) && some(5, width - 1) == static_cast<float>(root),
+        expect(table(3, 0) == static_cast<float>(root) && table(8, width - 1) == static_cast<float>(root) &&
+                   table(2, 0) == static_cast<float>(rank) && table(9, 0) == static_cast<float>(rank),
                "a slice");
+        struct pixel {
+          std::int8_t r, g, b;
+        };
         std::vector<pixel> picture(5, pixel{static_cast<std::int8_t>(rank), 2, 3});
         ferry::replicate(exec, comm, picture, root).wait();
         expect(picture[4].r == root, "structs");
-      }
-    });
-  }
+      });
+      ferry::tensor<float, host> alone("alone", rows, width);
+      ferry::split(first, comm, batch, alone).wait();
+      REQUIRE(same_bits(alone.data(), batch.data(), alone.size()));
+      ferry::init::zeros(first, alone);
+      ferry::concatenate(first, comm, batch, alone).wait();
+      REQUIRE(same_bits(alone.data(), batch.data(), alone.size()));
+      REQUIRE(ferry::split(comm, batch).rows() == rows);
+    }
 }
 
 TEST_CASE("parallel_apply calls each replica on a rank of its own", "[distributed]") {

@@ -6,23 +6,10 @@
 #include <type_traits>
 #include <utility>
 
-/// Dense arrays in device memory, by groups of threads with instances of their own.
+/// Sums of dense arrays in memory of devices and of the host.
 namespace ferry_test::device_arrays_test {
 
 namespace {
-
-using device = ferry::device_space;
-
-#ifdef KOKKOS_ENABLE_THREADS
-constexpr bool instances_work = false;
-#else
-constexpr bool instances_work = true;
-#endif
-
-ferry::communicator group_in_turn(int ranks, bool of_one) {
-  const auto ids = of_one ? std::vector<int>(static_cast<std::size_t>(ranks), 0) : all_in_turn(ranks);
-  return ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
-}
 
 template <class T>
 using sum_of = std::conditional_t<std::is_integral_v<T>, std::int64_t,
@@ -53,50 +40,48 @@ std::vector<T> uneven_values(std::mt19937_64& random, std::size_t count) {
 template <class T>
 void sum_arrays(std::uint64_t salt) {
   auto random = generator(salt);
-  for (const int ranks : {1, 2, 3, 5})
-    for (const bool of_one : {true, false})
-      for (const std::size_t rows : {0u, 1u, 5u, 16u, 333u, 4099u}) {
-        INFO(ranks << " ranks, " << rows << " rows of " << sizeof(T) << "-byte elements");
-        const auto comm = group_in_turn(ranks, of_one);
-        const std::size_t columns = 1 + random() % 4, size = rows * columns;
-        std::vector<std::vector<T>> values;
-        for (int r = 0; r < ranks; ++r) values.push_back(uneven_values<T>(random, size));
-        std::vector<T> expected(size);
-        for (std::size_t i = 0; i < size; ++i) expected[i] = expected_sum(values, i);
-        const int on_host = static_cast<int>(random() % 8);  // that rank has its array in host memory
-        const std::size_t skipped = random() % 3;            // rows before the array, for its alignment
-        comm.run([&](int rank, const auto& exec) {
-          const auto& mine = values[static_cast<std::size_t>(rank)];
-          const auto check = [&](auto& whole) {
-            auto array = whole.rows_between(skipped, skipped + rows);
-            ferry::init::constant(exec, whole, 3);
-            if (size != 0) ferry::copy(exec, mine, array).wait();
-            ferry::all_reduce(exec, comm, array).wait();
-            std::vector<T> read(whole.size());
-            ferry::copy(exec, whole, read).wait();
-            const auto& right = ranks == 1 ? mine : expected;
-            expect(same_bits(read.data() + skipped * columns, right.data(), size), "the sum");
-            for (std::size_t i = 0; i < read.size(); ++i)
-              expect((i >= skipped * columns && i < skipped * columns + size) || read[i] == T(3),
-                     "what lies next to the array");
-          };
-          ferry::tensor<T, device> device_array("there", comm.device(rank), skipped + rows + 2, columns);
+  for (const auto& comm : all_groups())
+    for (const std::size_t rows : {0u, 1u, 5u, 16u, 333u, 4099u}) {
+      const int ranks = comm.size();
+      INFO(ranks << " ranks, " << rows << " rows of " << sizeof(T) << "-byte elements");
+      const std::size_t columns = 1 + random() % 4, size = rows * columns;
+      std::vector<std::vector<T>> values;
+      for (int r = 0; r < ranks; ++r) values.push_back(uneven_values<T>(random, size));
+      std::vector<T> expected(size);
+      for (std::size_t i = 0; i < size; ++i) expected[i] = expected_sum(values, i);
+      const int on_host = static_cast<int>(random() % 8);  // that rank has its array in host memory
+      const std::size_t skipped = random() % 3;            // rows before the array, for its alignment
+      run_ranks(comm, [&](int rank, const auto& exec) {
+        const auto& mine = values[static_cast<std::size_t>(rank)];
+        const auto check = [&](auto& whole) {
+          auto array = whole.rows_between(skipped, skipped + rows);
+          ferry::init::constant(exec, whole, 3);
+          if (size != 0) ferry::copy(exec, mine, array).wait();
+          ferry::all_reduce(exec, comm, array).wait();
+          std::vector<T> read(whole.size());
+          ferry::copy(exec, whole, read).wait();
+          const auto& right = ranks == 1 ? mine : expected;
+          expect(same_bits(read.data() + skipped * columns, right.data(), size), "the sum");
+          for (std::size_t i = 0; i < read.size(); ++i)
+            expect((i >= skipped * columns && i < skipped * columns + size) || read[i] == T(3),
+                   "what lies next to the array");
+        };
+        ferry::tensor<T, device> device_array("there", comm.device(rank), skipped + rows + 2, columns);
+        check(device_array);
+        if (rank == on_host) {
+          ferry::tensor<T, host> host_array("here", skipped + rows + 2, columns);
+          check(host_array);
+        } else {
           check(device_array);
-          if (rank == on_host) {
-            ferry::tensor<T, host> host_array("here", skipped + rows + 2, columns);
-            check(host_array);
-          } else {
-            check(device_array);
-          }
-        });
-      }
+        }
+      });
+    }
 }
 
 }  // namespace
 
-TEST_CASE("arrays of devices are summed in the order of the ranks", "[devices]") {
-  if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
-  const watchdog guard("sums of devices");
+TEST_CASE("arrays are summed in the order of the ranks", "[distributed][devices]") {
+  const watchdog guard("sums of arrays", std::chrono::seconds(120));
   sum_arrays<float>(91);
   sum_arrays<double>(92);
   sum_arrays<ferry::half_t>(93);
@@ -107,7 +92,7 @@ TEST_CASE("arrays of devices are summed in the order of the ranks", "[devices]")
 TEST_CASE("arrays of devices that are not dense, or that ranks share, are summed", "[devices]") {
   if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
   const watchdog guard("sums of shared arrays");
-  const auto comm = group_in_turn(3, true);
+  const auto comm = group_on({0, 0, 0});
   const Kokkos::DefaultExecutionSpace first;
   const std::size_t rows = 70, columns = 5;
   // One array of all ranks: each element is taken three times.
@@ -134,49 +119,6 @@ TEST_CASE("arrays of devices that are not dense, or that ranks share, are summed
       expect(found[i] == (summed ? 6.0f : static_cast<float>(rank + 1)), "columns");
     }
   });
-}
-
-TEST_CASE("batches and replicas of devices travel as those of the host do", "[devices]") {
-  if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
-  const watchdog guard("dense arrays of devices");
-  auto random = generator(96);
-  for (const int ranks : {1, 2, 3})
-    for (const std::size_t rows : {0u, 1u, 7u, 203u}) {
-      INFO(ranks << " ranks, " << rows << " rows");
-      const auto comm = group_in_turn(ranks, false);
-      const auto numbers = values<float>(random, rows * width);
-      const int root = static_cast<int>(random() % static_cast<unsigned>(ranks));
-      const bool mixed = random() % 2 == 0;  // the others have theirs in host memory
-      comm.run([&](int rank, const auto& exec) {
-        const auto [begin, end] = ferry::split_range(static_cast<std::int64_t>(rows), rank, ranks);
-        const auto first = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
-        const auto check = [&](auto space) {
-          using home = decltype(space);
-          ferry::tensor<float, home> batch("batch", comm.device(rank), rank == root ? rows : 0, width),
-              part("part", comm.device(rank), count, width), whole("whole", comm.device(rank), rows, width),
-              model("model", comm.device(rank), rows, width);
-          if (batch.rows() != 0) ferry::copy(exec, numbers, batch).wait();
-          ferry::init::constant(exec, part, -7);
-          ferry::init::constant(exec, whole, -7);
-          ferry::init::constant(exec, model, rank);
-          ferry::split(exec, comm, batch, part, root).wait();
-          std::vector<float> read(count * width), table_values(rows * width);
-          ferry::copy(exec, part, read).wait();
-          expect(same_bits(read.data(), numbers.data() + first * width, read.size()), "a part");
-          ferry::concatenate(exec, comm, part, whole).wait();
-          ferry::copy(exec, whole, table_values).wait();
-          expect(same_bits(table_values.data(), numbers.data(), table_values.size()), "the parts together");
-          ferry::replicate(exec, comm, model, root).wait();
-          ferry::copy(exec, model, table_values).wait();
-          expect(table_values == std::vector<float>(table_values.size(), static_cast<float>(root)),
-                 "replicas");
-        };
-        if (mixed && rank != root)
-          check(host{});
-        else
-          check(device{});
-      });
-    }
 }
 
 }  // namespace ferry_test::device_arrays_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/kit.hpp"
+#include "distributed/faults.hpp"
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -13,119 +13,70 @@ namespace ferry_test::failures_test {
 using Catch::Matchers::ContainsSubstring;
 using namespace std::chrono_literals;
 
-namespace {
-
-/// The error that each rank threw, of one call that all make; the group is used again after it.
-template <class Error, class Act>
-std::vector<std::string> said_by_ranks(const ferry::communicator& comm, const Act& act) {
-  std::vector<std::string> messages(static_cast<std::size_t>(comm.size()));
-  comm.run([&](int rank) {
-    messages[static_cast<std::size_t>(rank)] = said<Error>([&] { act(rank); });
-    comm.barrier();
-  });
-  return messages;
+TEST_CASE("what one rank passes wrongly is told to all ranks, and nothing is written",
+          "[distributed][kernels]") {
+  const watchdog guard("faulty writes", std::chrono::seconds(120));
+  for (const auto& comm : all_groups())
+    if (comm.size() > 1 && comm.size() < 6) check_faults(comm);
 }
 
-}  // namespace
-
-TEST_CASE("a bad index in a write is told to all ranks, and nothing is written", "[distributed]") {
+TEST_CASE("bad indices of several ranks are counted, for every sharding", "[distributed]") {
   const watchdog guard("bad indices");
   const exec_space exec;
   const auto rule = ferry::optim::adam{};
   for_each_sharding([&](auto spread) {
     const auto comm = group_of(4);
     ferry::sharded_table<float, host, decltype(spread)> big("w", comm, 30, width, spread);
-    ferry::tensor<float, host> table("w", 30, width);
     ferry::init::uniform(exec, big, -1, 1, 1);
-    ferry::init::uniform(exec, table, -1, 1, 1);
+    const auto before = contents(exec, big);
     auto state = ferry::optim::make_state(rule, big);
-    const auto check = [&](const auto& verb) {
-      const auto messages = said_by_ranks<ferry::out_of_range>(comm, [&](int rank) {
-        std::vector<std::int64_t> rows{1, 2, 3, 4, 5};
-        if (rank == 2) rows[3] = -8;
-        if (rank == 3) rows[0] = 30;
-        ferry::tensor<float, host> values("values", 5, width);
-        ferry::init::constant(exec, values, 9);
-        verb(rows, values);
-      });
-      for (const auto& text : messages)
-        CHECK_THAT(text, ContainsSubstring("2 of 20 indices") &&
+    const auto refused = [&](const auto& verb) {
+      for (const auto& text : errors_of_ranks(comm, [&](int rank) {
+             std::vector<std::int64_t> rows{1, 2, 3, 4, 5};
+             if (rank == 2) rows[3] = -8;
+             if (rank == 3) rows[0] = 30;
+             verb(rows, tensor_of(std::vector<float>(5 * width, 9), width));
+           }))
+        CHECK_THAT(text, ContainsSubstring("range: ") && ContainsSubstring("2 of 20 indices") &&
                              ContainsSubstring("index -8 at position 3 of rank 2") &&
                              ContainsSubstring("'w'"));
-      REQUIRE(same_table(exec, big, table));
     };
-    check([&](const auto& rows, const auto& values) { ferry::scatter(exec, big, rows, values).wait(); });
-    check([&](const auto& rows, const auto& values) { ferry::scatter_add(exec, big, rows, values).wait(); });
-    check([&](const auto& rows, const auto& values) {
-      ferry::step(exec, rule, big, state, rows, values).wait();
-    });
-    check([&](const auto& rows, const auto& values) {
+    refused([&](const auto& rows, const auto& values) { ferry::scatter(exec, big, rows, values).wait(); });
+    refused([&](const auto& rows, const auto& values) {
       ferry::step(exec, rule, big, state, ferry::make_plan(exec, rows, big), values).wait();
     });
     REQUIRE(state.steps() == 0);
-
-    // A gather throws on its own rank, and gathers the rows of its good positions.
-    const auto messages = said_by_ranks<ferry::out_of_range>(comm, [&](int rank) {
-      std::vector<std::int64_t> rows{7, 2};
-      if (rank == 1) rows[1] = 99;
-      ferry::tensor<float, host> out("out", 2, width);
-      ferry::init::zeros(exec, out);
-      auto ticket = ferry::gather(exec, big, rows, out);
-      expect(same_bits(out.data(), table.data() + 7 * width, width), "the good row");
-      ticket.wait();
-    });
-    REQUIRE(messages[0].empty());
-    CHECK_THAT(messages[1],
-               ContainsSubstring("1 of 2 indices") && ContainsSubstring("index 99 at position 1"));
-
+    // Duplicates of several ranks.
+    for (const auto& text : errors_of_ranks(comm, [&](int rank) {
+           const std::vector<std::int64_t> rows{rank, 10 + rank, rank == 2 ? 11 : 20 + rank};
+           const auto values = tensor_of(std::vector<float>(3 * width, 9), width);
+           ferry::scatter(exec, big, rows, values, ferry::duplicates::reject{}).wait();
+         }))
+      CHECK_THAT(text, ContainsSubstring("own: ") && ContainsSubstring("1 row of 'w'") &&
+                           ContainsSubstring("the lowest is row 11"));
     // By one thread for the group.
-    ferry::tensor<float, host> values("values", 1, width);
+    const auto value = tensor_of(std::vector<float>(width, 9), width);
     const std::vector<std::int64_t> bad{31};
-    const auto text = said<ferry::out_of_range>([&] { ferry::scatter(exec, big, bad, values).wait(); });
-    CHECK_THAT(text, ContainsSubstring("index 31 at position 0") && !ContainsSubstring("of rank"));
+    CHECK_THAT(error_of([&] { ferry::scatter(exec, big, bad, value).wait(); }),
+               ContainsSubstring("index 31 at position 0") && !ContainsSubstring("of rank"));
+    REQUIRE(contents(exec, big) == before);
   });
 }
 
-TEST_CASE("duplicates::reject looks at the batches of all ranks", "[distributed]") {
-  const watchdog guard("rejected duplicates");
-  const exec_space exec;
-  for_each_sharding([&](auto spread) {
-    const auto comm = group_of(3);
-    ferry::sharded_table<float, host, decltype(spread)> big("w", comm, 30, width, spread);
-    ferry::init::zeros(exec, big);
-    ferry::tensor<float, host> table("w", 30, width);
-    ferry::init::zeros(exec, table);
-    const auto messages = said_by_ranks<ferry::invalid_argument>(comm, [&](int rank) {
-      const std::vector<std::int64_t> rows{rank, 10 + rank, rank == 2 ? 11 : 20 + rank};
-      ferry::tensor<float, host> values("values", 3, width);
-      ferry::init::constant(exec, values, 9);
-      ferry::scatter(exec, big, rows, values, ferry::duplicates::reject{}).wait();
-    });
-    for (const auto& text : messages)
-      CHECK_THAT(text, ContainsSubstring("1 row of 'w'") && ContainsSubstring("the lowest is row 11"));
-    REQUIRE(same_table(exec, big, table));
-  });
-}
-
-TEST_CASE("a rank that fails its preconditions tells the others, and all leave the call", "[distributed]") {
+TEST_CASE("a rank whose output or shard does not fit tells the others, and all leave the call",
+          "[distributed]") {
   const watchdog guard("preconditions");
   const exec_space exec;
   const auto comm = group_of(3);
   ferry::sharded_table<float, host> big("w", comm, 30, width);
-  ferry::tensor<float, host> table("w", 30, width);
-  ferry::init::uniform(exec, big, -1, 1, 1);
-  ferry::init::uniform(exec, table, -1, 1, 1);
-  const auto rule = ferry::optim::adam{};
-  auto state = ferry::optim::make_state(rule, big);
-  const auto check = [&](const char* label, const auto& act) {
-    INFO(label);
-    const auto messages = said_by_ranks<ferry::error>(comm, act);
-    CHECK_THAT(messages[1], ContainsSubstring(label) && !ContainsSubstring("rank 1 failed"));
-    for (const std::size_t r : {0u, 2u})
-      CHECK_THAT(messages[r], ContainsSubstring("rank 1 failed") && ContainsSubstring(label));
-    REQUIRE(same_table(exec, big, table));
-  };
   const std::vector<std::int64_t> rows{1, 2};
+  const auto check = [&](const char* words, const auto& act) {
+    const auto texts = errors_of_ranks(comm, act);
+    for (std::size_t r = 0; r < 3; ++r)
+      CHECK_THAT(texts[r], ContainsSubstring(r == 1 ? "own: " : "peer: ") && ContainsSubstring(words) &&
+                               ContainsSubstring(r == 1 ? "ferry" : "rank 1 failed"));
+    comm.run([&] { comm.barrier(); });
+  };
   check("elements, rows of 'wide'", [&](int rank) {
     ferry::tensor<float, host> out(rank == 1 ? "wide" : "fits", 2, width + (rank == 1 ? 1 : 0));
     ferry::gather(exec, big, rows, out).wait();
@@ -134,28 +85,14 @@ TEST_CASE("a rank that fails its preconditions tells the others, and all leave t
     ferry::tensor<float, host> values("values", rank == 1 ? 3 : 2, width);
     ferry::scatter(exec, big, rows, values).wait();
   });
-  check("lr", [&](int rank) {
-    ferry::tensor<float, host> grads("grads", 2, width);
-    ferry::init::constant(exec, grads, 1);
-    const ferry::optim::adam mine{.lr = rank == 1 ? -1.0 : 0.1};
-    ferry::step(exec, mine, big, state, rows, grads).wait();
-  });
-  REQUIRE(state.steps() == 0);
-  // A shard that does not fit into the budget.
   ferry::trim();  // freed blocks serve a shard without new memory
   const auto pinned_bytes = ferry::memory_statistics<ferry::pinned_space>().current;
   ferry::set_memory_budget<ferry::pinned_space>(pinned_bytes + (1 << 20));
-  const auto messages = said_by_ranks<ferry::error>(comm, [&](int) {
+  check("budget", [&](int) {
     const ferry::sharded_table<float, ferry::pinned_space, ferry::sharding::table_wise> large(
         "large", comm, 1 << 20, 8, {.rank = 1});
   });
   ferry::set_memory_budget<ferry::pinned_space>(0);
-  CHECK_THAT(messages[1], ContainsSubstring("budget"));
-  CHECK_THAT(messages[0], ContainsSubstring("rank 1 failed") && ContainsSubstring("budget"));
-  ferry::tensor<float, host> grads("grads", 2, width);
-  ferry::init::constant(exec, grads, 1);
-  comm.run([&] { ferry::step(exec, rule, big, state, rows, grads).wait(); });
-  REQUIRE(state.steps() == 1);
 }
 
 TEST_CASE("a rank that dies between two phases of a verb ends the verbs of the others", "[distributed]") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/sharded_lists.hpp"
+#include "distributed/bag_routes.hpp"
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -19,8 +19,6 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 constexpr ferry::optim::sgd rule{.lr = 0.1};
-
-constexpr std::size_t rank_place(int rank) { return static_cast<std::size_t>(rank); }
 
 /// Three tables of two bags each for each of three ranks, which must stay as they are.
 struct untouched {
@@ -61,7 +59,7 @@ struct untouched {
             },
             arguments(rank));
       };
-      texts[rank_place(rank)] = rank == culprit ? said<Error>(act) : said<OthersError>(act);
+      texts[static_cast<std::size_t>(rank)] = rank == culprit ? said<Error>(act) : said<OthersError>(act);
     });
     check();
     return texts;
@@ -192,7 +190,7 @@ TEST_CASE("arguments of a rank that do not fit its list are its own error", "[di
     ferry::step_bags(kit.exec, rule, tables, states, kit.good, kit.offsets, kit.grads()).wait();
   };
   kit.comm.run([&](int rank) {
-    texts[rank_place(rank)] = said<ferry::invalid_argument>([&] { act(twice, kit.states); });
+    texts[static_cast<std::size_t>(rank)] = said<ferry::invalid_argument>([&] { act(twice, kit.states); });
   });
   for (const auto& text : texts)
     CHECK_THAT(text, ContainsSubstring("tables 0 and 2 of for_each_table are one, 'users'") ||
@@ -201,7 +199,7 @@ TEST_CASE("arguments of a rank that do not fit its list are its own error", "[di
   ferry::sharded_table<float, host> foreign("foreign", comm, 9, 5);
   const auto mixed = ferry::for_each_table(kit.tables[0], kit.tables[1], foreign);
   kit.comm.run([&](int rank) {
-    texts[rank_place(rank)] = said<ferry::invalid_argument>([&] { act(mixed, kit.states); });
+    texts[static_cast<std::size_t>(rank)] = said<ferry::invalid_argument>([&] { act(mixed, kit.states); });
   });
   for (const auto& text : texts) CHECK_THAT(text, ContainsSubstring("belong to different groups"));
   kit.check();
@@ -223,7 +221,7 @@ TEST_CASE("ranks whose lists differ end with an error that numbers their tables"
                           : fault == 0 ? ferry::for_each_table(kit.tables[0], kit.tables[1])
                                        : ferry::for_each_table(kit.tables[0], kit.tables[2], kit.tables[1]);
         auto states = std::span(kit.states).first(is_short ? 2 : 3);
-        texts[rank_place(rank)] = said<ferry::protocol_error>([&] {
+        texts[static_cast<std::size_t>(rank)] = said<ferry::protocol_error>([&] {
           if (steps)
             ferry::step_bags(kit.exec, rule, list, states, ids, 1, grads).wait();
           else

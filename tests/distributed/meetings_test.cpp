@@ -19,8 +19,6 @@ namespace ferry_test::meetings_test {
 
 namespace {
 
-using device = ferry::device_space;
-
 /// Threads that count the meetings of rank 0.
 class counting_threads final : public forwarding_transport {
  public:
@@ -50,19 +48,6 @@ class counting_threads final : public forwarding_transport {
     if (rank == 0) ++meetings;
   }
 };
-
-template <class T>
-ferry::tensor<T, device> on_device(const exec_space& exec, const std::vector<T>& values,
-                                   std::size_t columns) {
-  ferry::tensor<T, device> array("array", values.size() / columns, columns);
-  ferry::copy(exec, tensor_of(values, columns), array).wait();
-  return array;
-}
-ferry::tensor<std::int64_t, device> on_device(const exec_space& exec, const std::vector<std::int64_t>& ids) {
-  ferry::tensor<std::int64_t, device> array("array", ids.size());
-  ferry::copy(exec, ids, array).wait();
-  return array;
-}
 
 }  // namespace
 
@@ -94,10 +79,11 @@ TEST_CASE("ranks whose kernels route their batches meet as often as docs/distrib
         list.push_back(static_cast<std::int64_t>((p * 7 + static_cast<std::size_t>(rank) * 20) % rows));
       std::vector<std::int64_t> apart;  // no row of another rank
       for (std::int64_t row = rank; row < static_cast<std::int64_t>(rows); row += ranks) apart.push_back(row);
-      const auto ids = on_device(exec, list), separate = on_device(exec, apart);
-      const auto values = on_device(exec, std::vector<float>(list.size() * columns, 0.5f), columns);
-      const auto separate_values = on_device(exec, std::vector<float>(apart.size() * columns, 0.5f), columns);
-      const auto grads = on_device(exec, std::vector<float>(bags * columns, 0.25f), columns);
+      const auto ids = on_device(exec, {}, list), separate = on_device(exec, {}, apart);
+      const auto values = on_device(exec, {}, std::vector<float>(list.size() * columns, 0.5f), columns);
+      const auto separate_values =
+          on_device(exec, {}, std::vector<float>(apart.size() * columns, 0.5f), columns);
+      const auto grads = on_device(exec, {}, std::vector<float>(bags * columns, 0.25f), columns);
       const std::vector<float> weights(list.size(), 0.5f);
       ferry::tensor<float, host> weight_grads("weight_grads", weights.size());
       ferry::tensor<float, device> out("out", list.size(), columns), pooled("pooled", bags, columns);

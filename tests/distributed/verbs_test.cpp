@@ -1,241 +1,248 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/kit.hpp"
+#include "distributed/routes.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
+#include <ferry/bags.hpp>
 
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// The table of cases of verbs on rows: elements, spaces, policies, sizes.
 namespace ferry_test::verbs_test {
 
 namespace {
 
-/// An element's value by its place.
-struct place_value {
-  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t i, std::int64_t j) const { return 100 * i + j; }
-};
+namespace dup = ferry::duplicates;
 
-/// A verb that writes, on a sharded table by several ranks and on an ordinary table by one batch.
-template <class T, class Verb>
-void compare(const Verb& verb, bool repeats = true) {
-  const watchdog guard("sharded writes");
-  auto random = generator(11);
-  const exec_space exec;
-  for (const int ranks : {1, 2, 4, 8})
-    for_each_sharding([&](auto spread) {
-      const std::size_t rows = 1 + random() % 150;
-      INFO(ranks << " ranks, " << rows << " rows, " << decltype(spread)::name);
-      const batches<T> batch(random, ranks, rows, 60, repeats);
-      ferry::tensor<T, host> table("w", rows, width);
-      const auto comm = group_of(ranks);
-      ferry::sharded_table<T, host, decltype(spread)> big("w", comm, rows, width, spread);
-      ferry::init::uniform(exec, table, -100, 100, 5);
-      ferry::init::uniform(exec, big, -100, 100, 5);
-      verb(exec, table, batch.rows, batch.whole);
-      comm.run([&](int rank) { verb(exec, big, batch.indices_of(rank), batch.values_of(rank)); });
-      REQUIRE(same_table(exec, big, table));
-      // By one thread for the group, and by a plan of each kind.
-      verb(exec, table, batch.rows, batch.whole);
-      verb(exec, big, batch.rows, batch.whole);
-      REQUIRE(same_table(exec, big, table));
-      const auto plan = ferry::make_plan(exec, batch.rows, rows);
-      verb(exec, table, plan, batch.whole);
-      verb(exec, big, plan, batch.whole);
-      REQUIRE(same_table(exec, big, table));
-      verb(exec, table, plan, batch.whole);
-      comm.run([&](int rank) {
-        const auto mine = ferry::make_plan(exec, batch.indices_of(rank), big);
-        verb(exec, big, mine, batch.values_of(rank));
-      });
-      REQUIRE(same_table(exec, big, table));
-    });
-}
+route_suite suite_of(std::uint64_t salt) { return {all_groups(), generator(salt)}; }
 
 }  // namespace
 
-TEST_CASE("a sharded gather gives the rows of an ordinary table", "[distributed]") {
-  const watchdog guard("sharded gather");
-  auto random = generator(1);
-  const exec_space exec;
-  for (const int ranks : {1, 2, 4, 8})
-    for_each_sharding_type([&](auto spread) {
-      const std::size_t rows = 1 + random() % 200;
-      INFO(ranks << " ranks, " << rows << " rows, " << decltype(spread)::name);
-      batches<double, std::uint32_t> batch(random, ranks, rows, 90);
-      ferry::tensor<float, host> table("w", rows, width);
-      const auto comm = group_of(ranks);
-      ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
-      ferry::init::normal(exec, table, 0, 3, 77);
-      ferry::init::normal(exec, big, 0, 3, 77);
-      ferry::tensor<double, host> expected("expected", batch.rows.size(), width);
-      ferry::gather(exec, table, batch.rows, expected).wait();
-      comm.run([&](int rank) {
-        const auto& mine = batch.indices_of(rank);
-        ferry::tensor<double, host> out("out", mine.size(), width), planned("out", mine.size(), width);
-        ferry::gather(exec, big, mine, out).wait();
-        expect(same_bits(out.data(), expected.data() + batch.at(rank) * width, out.size()), "rows");
-        const auto plan = ferry::make_plan(exec, mine, big);
-        expect(plan.positions() == static_cast<std::int64_t>(mine.size()), "positions");
-        ferry::gather(exec, big, plan, planned).wait();
-        expect(same_bits(out.data(), planned.data(), out.size()), "rows by the plan");
-      });
-      ferry::tensor<double, host> out("out", batch.rows.size(), width);
-      ferry::gather(exec, big, batch.rows, out).wait();
-      REQUIRE(same_bits(out.data(), expected.data(), out.size()));
-      ferry::init::zeros(exec, out);
-      ferry::gather(exec, big, ferry::make_plan(exec, batch.rows, rows), out).wait();
-      REQUIRE(same_bits(out.data(), expected.data(), out.size()));
-    });
+TEST_CASE("a sharded gather gives the rows of an ordinary table", "[distributed][kernels][peer]") {
+  const watchdog guard("sharded gathers", std::chrono::seconds(120));
+  auto suite = suite_of(1);
+  compare_gathers<float, float, std::int64_t, device>(suite, "gather");
+  compare_gathers<float, double, std::uint32_t, host, ferry::bounds::check, some_shardings>(
+      suite, "gather of doubles from host memory");
+  compare_gathers<float, float, std::int32_t, host, ferry::bounds::skip>(suite, "gather, skip");
+  compare_gathers<float, float, std::int64_t, host, ferry::bounds::clamp, one_sharding>(suite,
+                                                                                        "gather, clamp");
 }
 
-TEST_CASE("a sharded scatter writes what an ordinary one does", "[distributed]") {
-  compare<float>([](const auto& exec, auto& table, const auto& rows, const auto& values) {
-    ferry::scatter(exec, table, rows, values).wait();
-  });
-  compare<double>([](const auto& exec, auto& table, const auto& rows, const auto& values) {
-    ferry::scatter(exec, table, rows, values, ferry::duplicates::first{}).wait();
-  });
-  compare<ferry::half_t>([](const auto& exec, auto& table, const auto& rows, const auto& values) {
-    ferry::scatter(exec, table, rows, values, ferry::duplicates::mean{}).wait();
-  });
-  compare<float>(
-      [](const auto& exec, auto& table, const auto& rows, const auto& values) {
-        ferry::scatter(exec, table, rows, values, ferry::duplicates::reject{}).wait();
-        ferry::scatter(exec, table, rows, values, ferry::duplicates::assume_unique{}).wait();
-      },
-      false);
+TEST_CASE("sharded writes do what ordinary ones do", "[distributed][kernels]") {
+  const watchdog guard("sharded writes", std::chrono::seconds(120));
+  auto suite = suite_of(2);
+  compare_writes<float, float, std::int64_t, device, all_shardings>(suite, "scatter", scattering<>{});
+  compare_writes<float, float, std::int64_t, host, some_shardings>(suite, "scatter_add", adding<>{});
+  compare_writes<double>(suite, "scatter, first", scattering<dup::first>{});
+  compare_writes<float, float, std::int64_t, device>(suite, "scatter, first, of a device",
+                                                     scattering<dup::first>{});
+  compare_writes<ferry::half_t>(suite, "scatter, mean", scattering<dup::mean>{});
+  compare_writes<float, float, std::int64_t, device>(suite, "scatter, reject", scattering<dup::reject>{},
+                                                     {.repeats = false});
+  compare_writes<float>(suite, "scatter, assume_unique", scattering<dup::assume_unique>{},
+                        {.repeats = false});
+  compare_writes<std::int32_t>(suite, "scatter_add, mean, of integers", adding<dup::mean>{});
+  compare_writes<float, float, std::int32_t, device>(suite, "scatter_add, skip",
+                                                     adding<ferry::bounds::skip>{});
+  compare_writes<float>(suite, "scatter_add, clamp", adding<ferry::bounds::clamp>{});
+  compare_writes<float, float, std::int64_t, device>(suite, "large scatter", scattering<>{}, {.scale = 25});
+  compare_writes<float, float, std::int64_t, device>(
+      suite, "large scatter, first, skip", scattering<dup::first, ferry::bounds::skip>{}, {.scale = 25});
+  compare_writes<float, float, std::int64_t, device>(suite, "large scatter, assume_unique",
+                                                     scattering<dup::assume_unique>{},
+                                                     {.repeats = false, .scale = 100});
 }
 
-TEST_CASE("a sharded scatter_add sums in the order of ranks and positions", "[distributed]") {
-  compare<float>([](const auto& exec, auto& table, const auto& rows, const auto& values) {
-    ferry::scatter_add(exec, table, rows, values).wait();
-  });
-  compare<std::int32_t>([](const auto& exec, auto& table, const auto& rows, const auto& values) {
-    ferry::scatter_add(exec, table, rows, values, ferry::duplicates::mean{}).wait();
-  });
+TEST_CASE("sharded steps give the bits of steps on an ordinary table, and its states",
+          "[distributed][kernels]") {
+  const watchdog guard("sharded steps", std::chrono::seconds(120));
+  auto suite = suite_of(3);
+  namespace optim = ferry::optim;
+  compare_writes<float, float, std::int64_t, device, some_shardings>(suite, "adam on devices",
+                                                                     step_by_adam<>());
+  compare_writes<float, float, std::int64_t, host, all_shardings>(suite, "adam, per_row",
+                                                                  step_by_adam<ferry::step_count::per_row>());
+  const auto momentum = [](std::size_t) { return optim::sgd{.lr = 0.1, .momentum = 0.9}; };
+  compare_writes<float, double>(suite, "sgd, mean", step_with<dup::mean>(momentum));
+  // Random numbers and look-ups of a row go by its number in the whole table.
+  compare_writes<ferry::bhalf_t, float, std::int64_t, host, all_shardings>(
+      suite, "sgd, stochastic", step_with<ferry::rounding::stochastic>(momentum));
+  compare_writes<float>(suite, "rowwise_adagrad",
+                        step_with([](std::size_t) { return optim::rowwise_adagrad{.lr = 0.1}; }));
+  ferry::tensor<float, host> factors("factors", 150);
+  ferry::tensor<std::uint8_t, host> mask("mask", 150);
+  for (std::size_t row = 0; row < 150; ++row) {
+    factors.data()[row] = static_cast<float>(suite.random() % 16) / 8.0f;
+    mask.data()[row] = suite.random() % 4 == 0 ? 1 : 0;
+  }
+  compare_writes<float, float, std::int64_t, host, all_shardings>(
+      suite, "adam with arrays of rows", step_with([&](std::size_t rows) {
+        return optim::chain{optim::adam{.lr = 0.01}, optim::clip_value{0.5},
+                            optim::row_rates(factors.first(rows)), optim::frozen_rows(mask.first(rows))};
+      }));
 }
 
-TEST_CASE("bounds policies mean the same on a sharded table", "[distributed]") {
-  const watchdog guard("sharded bounds");
-  auto random = generator(3);
-  const exec_space exec;
-  for (const int ranks : {1, 3, 8})
-    for_each_sharding([&](auto spread) {
-      const std::size_t rows = 1 + random() % 40;
-      batches<float> batch(random, ranks, rows, 50);
-      std::size_t p = 0;
-      for (auto& mine : batch.rows_of)
-        for (auto& index : mine) {
-          if (random() % 4 == 0) index = static_cast<std::int64_t>(random() % 200) - 100;
-          batch.rows[p++] = index;
-        }
-      const auto compare = [&](auto bounds) {
-        ferry::tensor<float, host> table("w", rows, width), out("out", batch.rows.size(), width);
-        const auto comm = group_of(ranks);
-        ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
-        ferry::init::uniform(exec, table, -1, 1, 9);
-        ferry::init::uniform(exec, big, -1, 1, 9);
-        ferry::scatter_add(exec, table, batch.rows, batch.whole, bounds).wait();
-        ferry::init::constant(exec, out, -7);
-        ferry::gather(exec, table, batch.rows, out, bounds).wait();
-        comm.run([&](int rank) {
-          const auto& mine = batch.indices_of(rank);
-          ferry::scatter_add(exec, big, mine, batch.values_of(rank), bounds).wait();
-          ferry::tensor<float, host> read("out", mine.size(), width), planned("out", mine.size(), width);
-          ferry::init::constant(exec, read, -7);
-          ferry::init::constant(exec, planned, -7);
-          ferry::gather(exec, big, mine, read, bounds).wait();
-          expect(same_bits(read.data(), out.data() + batch.at(rank) * width, read.size()), "rows");
-          ferry::gather(exec, big, ferry::make_plan(exec, mine, big, bounds), planned).wait();
-          expect(same_bits(read.data(), planned.data(), read.size()), "rows by the plan");
-        });
-        REQUIRE(same_table(exec, big, table));
-      };
-      compare(ferry::bounds::clamp{});
-      compare(ferry::bounds::skip{});
-    });
+TEST_CASE("reduce::by_rank adds the sums of the ranks in their order", "[distributed][kernels]") {
+  const watchdog guard("reduce::by_rank", std::chrono::seconds(120));
+  auto suite = suite_of(4);
+  compare_writes<float, float, std::int64_t, device, some_shardings, true>(suite, "scatter_add by rank",
+                                                                           adding<>{});
+  compare_writes<double, double, std::int64_t, host, one_sharding, true>(suite, "doubles by rank",
+                                                                         adding<>{});
+  compare_writes<std::int32_t, std::int32_t, std::int64_t, host, one_sharding, true>(
+      suite, "integers by rank", adding<>{});
+  compare_writes<float, float, std::int64_t, host, one_sharding, true>(suite, "step by rank",
+                                                                       step_by_adam<>());
+  compare_writes<ferry::half_t, ferry::half_t, std::int64_t, host, one_sharding, true>(
+      suite, "step of halves by rank", step_by_adam<>());
 }
 
-TEST_CASE("a sharded table is initialised and copied by its row numbers", "[distributed]") {
-  const watchdog guard("sharded init");
-  auto random = generator(5);
-  const exec_space exec;
-  for (const int ranks : {1, 2, 4, 8})
-    for_each_sharding([&](auto spread) {
-      const std::size_t rows = random() % 300;  // also none, also fewer than ranks
-      const auto comm = group_of(ranks);
-      ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
-      std::int64_t rows_held = 0;
-      for (int r = 0; r < ranks; ++r)
-        for (std::int64_t i = 0; i < big.rows_of(r); ++i, ++rows_held) {
-          const std::int64_t row = big.global_row(r, i);
-          REQUIRE(big.local_row(row) == i);
-          if (!decltype(spread)::replicates) REQUIRE(big.owner(row) == r);
-        }
-      REQUIRE(rows_held == static_cast<std::int64_t>(rows) * (decltype(spread)::replicates ? ranks : 1));
-      const auto check = [&](const auto& fill) {
-        ferry::tensor<float, host> table("w", rows, width);
-        fill(table);
-        fill(big);
-        REQUIRE(same_table(exec, big, table));
-        ferry::init::zeros(exec, big);
-        comm.run([&] { fill(big); });
-        REQUIRE(same_table(exec, big, table));
-      };
-      check([&](auto& table) { ferry::init::uniform(exec, table, -2, 3, 17); });
-      check([&](auto& table) { ferry::init::normal(exec, table, 1, 3, 18); });
-      check([&](auto& table) { ferry::init::constant(exec, table, 2.5); });
-      check([&](auto& table) { ferry::init::custom(exec, table, place_value{}); });
-
-      // To an array of all rows and back, by all ranks, and into a table of another sharding.
-      ferry::tensor<float, host> table("w", rows, width);
-      ferry::init::normal(exec, table, 0, 1, 19);
-      comm.run([&](int rank) {
-        ferry::copy(exec, table, big).wait();
-        ferry::tensor<double, host> read("read", rank == 1 ? 0 : rows, width);
-        ferry::copy(exec, big, read).wait();
-        for (std::size_t i = 0; i < read.size(); ++i)
-          expect(read.data()[i] == static_cast<double>(table.data()[i]), "copied rows");
-      });
-      ferry::sharded_table<float, host, ferry::sharding::hashed<3>> hashed("o", comm, rows, width);
-      comm.run([&] { ferry::copy(exec, big, hashed).wait(); });
-      REQUIRE(same_table(exec, hashed, table));
-      const auto elsewhere = group_of(3);
-      ferry::sharded_table<float, host, ferry::sharding::block> third("o", elsewhere, rows, width);
-      ferry::copy(exec, hashed, third).wait();
-      REQUIRE(same_table(exec, third, table));
-    });
-}
-
-TEST_CASE("shards of halves that end within a packet are drawn as the whole table", "[distributed][init]") {
-  const watchdog guard("sharded init of halves");
-  const exec_space exec;
-  const auto check = [&](const auto& table, const auto& big) { REQUIRE(same_table(exec, big, table)); };
-  for (const int ranks : {1, 2, 3})
-    for_each_sharding([&](auto spread) {
-      const auto comm = group_of(ranks);
-      for (const std::size_t columns : {1U, 4U, 6U, 12U})
-        for (std::size_t rows = 0; rows < 24; ++rows) {
-          INFO(ranks << " ranks, " << rows << " rows of " << columns << ", " << decltype(spread)::name);
-          ferry::tensor<ferry::half_t, host> table("w", rows, columns);
-          ferry::sharded_table<ferry::half_t, host, decltype(spread)> big("w", comm, rows, columns, spread);
-          ferry::init::uniform(exec, table, -2, 3, 17);
-          ferry::init::uniform(exec, big, -2, 3, 17);
-          check(table, big);
-          ferry::init::normal(exec, table, 0, 1, 18);
-          ferry::init::normal(exec, big, 0, 1, 18);
-          check(table, big);
-        }
-    });
-}
-
-TEST_CASE("a scramble keeps numbers behind the rows", "[distributed][init]") {
-  for (std::int64_t rows = 1; rows < 300; ++rows)
-    for (std::uint64_t seed = 0; seed < 4; ++seed) {
-      const ferry::kernels::row_scramble scramble(rows, seed);
-      for (std::int64_t row = 0; row < 2 * rows; ++row) {
-        const std::int64_t place = scramble.forward(row);
-        REQUIRE((row < rows ? place >= 0 && place < rows : place == row));
-        REQUIRE(scramble.backward(place) == row);
+TEST_CASE("elements larger than their alignment are scattered whole", "[distributed][kernels]") {
+  using triple = std::array<float, 3>;
+  const watchdog guard("large elements");
+  auto random = generator(47);
+  constexpr std::size_t rows = 57, columns = 3;
+  const exec_space first;
+  for (const auto& comm : all_groups()) {
+    CAPTURE(comm.size());
+    const auto ranks = static_cast<std::size_t>(comm.size());
+    ferry::sharded_table<triple, device> big("w", comm, rows, columns);
+    std::vector<triple> expected(rows * columns, triple{-1, -2, -3});
+    ferry::copy(first, on_device(first, comm.device(0), expected, columns), big).wait();
+    std::vector<std::vector<std::int64_t>> named(ranks);
+    std::vector<std::vector<triple>> values(ranks);
+    for (std::size_t row = 0; row < rows; ++row) {
+      named[row % ranks].push_back(static_cast<std::int64_t>(row));
+      for (std::size_t c = 0; c < columns; ++c) {
+        const auto number = static_cast<float>(random() % 1000);
+        expected[row * columns + c] = {number, number + 0.25f, number + 0.5f};
+        values[row % ranks].push_back(expected[row * columns + c]);
       }
     }
+    run_ranks(comm, [&](int rank, const auto& exec) {
+      const auto r = static_cast<std::size_t>(rank);
+      const auto batch = on_device(exec, comm.device(rank), values[r], columns);
+      ferry::scatter(exec, big, on_device(exec, comm.device(rank), named[r]), batch).wait();
+    });
+    CHECK(contents(first, big) == expected);
+  }
+}
+
+TEST_CASE("reduce::in_order is the default, and ranks must agree on the order", "[distributed]") {
+  const watchdog guard("orders of sums");
+  const exec_space exec;
+  auto random = generator(6);
+  const batches<float> batch(random, 2, 30, 60);
+  const auto comm = group_of(2);
+  ferry::sharded_table<float, host> a("a", comm, 30, width), b("b", comm, 30, width);
+  ferry::tensor<float, host> as_b("as_b", 30, width);
+  ferry::init::zeros(exec, a);
+  ferry::init::zeros(exec, b);
+  comm.run([&](int rank) {
+    ferry::scatter_add(exec, a, batch.indices_of(rank), batch.values_of(rank)).wait();
+    ferry::scatter_add(exec, b, batch.indices_of(rank), batch.values_of(rank), ferry::reduce::in_order{},
+                       ferry::policies<ferry::bounds::check>{})
+        .wait();
+  });
+  ferry::copy(exec, b, as_b).wait();
+  REQUIRE(same_table(exec, a, as_b));
+  comm.run([&](int rank) {
+    expect(!said<ferry::protocol_error>([&] {
+              if (rank == 0)
+                ferry::scatter_add(exec, a, batch.indices_of(rank), batch.values_of(rank)).wait();
+              else
+                ferry::scatter_add(exec, a, batch.indices_of(rank), batch.values_of(rank),
+                                   ferry::reduce::by_rank{})
+                    .wait();
+            }).empty(),
+           "ranks differ in the order of sums");
+  });
+}
+
+TEST_CASE("ranks with values in different spaces share a plan", "[distributed][kernels]") {
+  if (!instances_work) return;
+  const watchdog guard("plans of values in different spaces");
+  const exec_space first;
+  const auto check = [&]<class Space>(Space, const ferry::communicator& comm) {
+    ferry::sharded_table<float, Space> table("w", comm, 20, width);
+    ferry::init::constant(first, table, 0);
+    const ferry::optim::sgd rule{.lr = 0.5};
+    auto state = ferry::optim::make_state(rule, table);
+    run_ranks(comm, [&](int rank, const auto& exec) {
+      const std::vector<std::int64_t> rows{3, 4, 3};
+      const auto plan = ferry::make_plan(exec, on_device(exec, comm.device(rank), rows), table);
+      const auto write = [&](const auto& values) {
+        ferry::scatter_add(exec, table, plan, values).wait();
+        ferry::scatter_add(exec, table, plan, values, ferry::reduce::by_rank{}).wait();
+        ferry::step(exec, rule, table, state, plan, values, ferry::nonfinite::reject{}).wait();
+        ferry::scatter_add(exec, table, plan, values).wait();
+        ferry::step_bags(exec, rule, table, state, plan, std::int64_t{1}, values).wait();
+        ferry::step_bags(exec, rule, table, state, plan, std::int64_t{1}, values, ferry::pooling::mean{})
+            .wait();
+      };
+      const std::vector<float> ones(rows.size() * width, 1.0f);
+      if (rank == 0)
+        write(on_device(exec, comm.device(rank), ones, width));
+      else if (rank == 1)
+        write(tensor_of(ones, width));
+      else
+        write(on_device<ferry::pageable_space>(exec, {}, ones, width));
+    });
+    const auto result = contents(first, table);
+    for (std::size_t row = 0; row < 20; ++row)
+      CHECK(result[row * width] == static_cast<float>(comm.size()) * (row == 3   ? 3.0f
+                                                                      : row == 4 ? 1.5f
+                                                                                 : 0.0f));
+  };
+  for (const auto& comm : all_groups()) {
+    check(host{}, comm);
+    check(device{}, comm);
+  }
+}
+
+TEST_CASE("batches of sizes about the edges of kernels go to their owners", "[distributed][route]") {
+  const watchdog guard("sizes of batches", std::chrono::seconds(120));
+  const exec_space first;
+  auto random = generator(5);
+  constexpr std::size_t rows = 300;
+  // About the lengths of chunks, of what a thread reads at once, and of a block.
+  constexpr std::size_t sizes[] = {0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 127, 129, 1023, 1025, 20001};
+  const auto check = [&]<class Spread>(const ferry::communicator& comm, const Spread& spread) {
+    ferry::tensor<float, host> table("w", rows, 1);
+    ferry::sharded_table<float, host, Spread> big("w", comm, rows, 1, spread);
+    ferry::init::uniform(first, table, -1, 1, 5);
+    ferry::init::uniform(first, big, -1, 1, 5);
+    for (const std::size_t count : sizes) {
+      std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), count % 3);
+      counts[count % counts.size()] = count;
+      batches<float, std::int32_t> batch(random, counts, rows, true, 1);
+      batch.make_uneven();
+      ferry::tensor<float, host> expected("expected", batch.rows.size(), 1);
+      ferry::scatter_add(first, table, batch.rows, batch.whole).wait();
+      ferry::gather(first, table, batch.rows, expected).wait();
+      ferry::scatter(first, table, batch.rows, batch.whole).wait();
+      comm.run([&](int rank) {
+        const exec_space exec;
+        const auto& mine = batch.indices_of(rank);
+        ferry::tensor<float, host> out("out", mine.size(), 1), twin("twin", mine.size(), 1);
+        ferry::scatter_add(exec, big, mine, batch.values_of(rank)).wait();
+        ferry::gather(exec, big, mine, out, ferry::path::exchange{}).wait();
+        ferry::gather(exec, big, mine, twin, ferry::path::direct{}).wait();
+        ferry::scatter(exec, big, mine, batch.values_of(rank)).wait();
+        for (const auto* result : {&out, &twin})
+          expect(same_bits(result->data(), expected.data() + batch.at(rank), mine.size()), "gathered rows");
+      });
+      INFO(comm.size() << " ranks, " << Spread::name << ", " << count << " positions of a rank");
+      REQUIRE(same_table(first, big, table));
+    }
+  };
+  for (const int ranks : {1, 2, 8, 17, 70}) {  // kernels reach up to 64 ranks
+    const auto comm = group_of(ranks);
+    check(comm, any_sharding{static_cast<any_sharding::kind>(ranks % 4), ranks - 1});
+    if (ranks == 8 || ranks == 70) check(comm, draw_sharding<ferry::sharding::dealt>(random, rows, ranks));
+  }
 }
 
 }  // namespace ferry_test::verbs_test

@@ -75,7 +75,7 @@ TEST_CASE("NCCL sums the arrays of two ranks and more", "[nccl]") {
     std::reverse(ids.begin(), ids.end());
     sum_on<float>(ids);
   }
-  for (int device = 2; device < count; ++device) sum_on<float>({0, device});  // pairs, beside 0 and 1
+  for (int id = 2; id < count; ++id) sum_on<float>({0, id});  // pairs, beside 0 and 1
 }
 
 TEST_CASE("NCCL refuses ranks that share a device, on all ranks", "[nccl]") {

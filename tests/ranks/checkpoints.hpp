@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed.hpp>
+#include "ranks/rank_program.hpp"
+
 #include <ferry/io.hpp>
 
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 #include <string>
 #include <vector>
 
-/// Checkpoints of sharded tables over processes. `expect(holds, what)` reports.
+/// Checkpoints of sharded tables over processes.
 namespace ferry_test {
 
 /// A folder of rank 0's, which all ranks know; gone at the end.
@@ -45,24 +46,7 @@ class folder_of_ranks {
   std::string path_;
 };
 
-/// The error of a rank, after its type.
-template <class Act>
-std::string kind_of_error(const Act& act) {
-  try {
-    act();
-  } catch (const ferry::peer_error& said) {
-    return std::string("peer ") + said.what();
-  } catch (const ferry::protocol_error& said) {
-    return std::string("protocol ") + said.what();
-  } catch (const ferry::error& said) {
-    return std::string("own ") + said.what();
-  }
-  return {};
-}
-
-/// `another(options)` makes a new group of all ranks.
-template <class Another, class Expect>
-void checkpoints(const ferry::communicator& comm, const Another& make_group, const Expect& expect) {
+inline void checkpoints(const ferry::communicator& comm, const group_maker& make_group) {
   using tensor = ferry::tensor<float, ferry::mapped_space>;
   const Kokkos::DefaultExecutionSpace exec;
   const int acting = comm.rank() < 0 ? 0 : comm.rank(), ranks = comm.size();
@@ -132,15 +116,15 @@ void checkpoints(const ferry::communicator& comm, const Another& make_group, con
     ferry::io::checkpoint run(folder.path());
     run.add("weights", small);
     run.add("turn", turn);
-    const auto text = kind_of_error([&] { run.save(); });
-    expect(text.rfind("protocol ", 0) == 0, "numbers that differ: " + text);
+    const auto text = error_of([&] { run.save(); });
+    expect(text.rfind("protocol: ", 0) == 0, "numbers that differ: " + text);
     ferry::sharded_table<float, ferry::mapped_space, ferry::sharding::table_wise> last("w", comm, 7, 3,
                                                                                        {.rank = ranks - 1});
     ferry::init::zeros(exec, last);
     ferry::io::checkpoint lost(acting == ranks - 1 ? folder.path() + "/missing" : folder.path());
     lost.add("weights", last);
-    const auto why = kind_of_error([&] { lost.save(); });
-    expect(why.rfind(acting == ranks - 1 ? "own " : "peer ", 0) == 0 &&
+    const auto why = error_of([&] { lost.save(); });
+    expect(why.rfind(acting == ranks - 1 ? "own: " : "peer: ", 0) == 0 &&
                why.find("No such file") != std::string::npos,
            "a rank without the folder: " + why);
     comm.barrier();

@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ranks/device_ranks.hpp"
-
 #include "ranks/rank_program.hpp"
 #include "support/process_space.hpp"
 
-#include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <optional>
-#include <random>
 #include <string>
-#include <thread>
 #include <type_traits>
-#include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace ferry_test {
 
 namespace {
 
-using host = ferry::mapped_space;
 using device_exec = Kokkos::DefaultExecutionSpace;
 using host_exec = Kokkos::DefaultHostExecutionSpace;
 
@@ -41,48 +29,6 @@ std::vector<T> read(const Exec& exec, const ferry::tensor<T, Space>& array) {
   ferry::tensor<T, host> host_copy("there", array.rows(), array.width());
   ferry::copy(exec, array, host_copy).wait();
   return {host_copy.data(), host_copy.data() + host_copy.size()};
-}
-
-/// The rows of a table on one process that the indices name.
-template <class T>
-std::vector<T> rows_of(const ferry::tensor<float, host>& table, const std::vector<std::int64_t>& ids) {
-  std::vector<T> rows;
-  for (const std::int64_t row : ids)
-    for (std::size_t j = 0; j < table.width(); ++j)
-      rows.push_back(static_cast<T>(table(static_cast<std::size_t>(row), j)));
-  return rows;
-}
-
-template <class Space, class Exec, class Spread>
-void gather_from_peers(const Exec& exec, const ferry::communicator& comm, Spread spread) {
-  std::mt19937_64 random(11 + static_cast<unsigned>(world_rank));
-  const std::string name = std::string(Space::name) + ", " + std::string(Spread::name);
-  for (const std::size_t width : {std::size_t{1}, std::size_t{7}, std::size_t{32}})
-    for (const std::size_t rows : {std::size_t{2}, std::size_t{203}}) {  // some ranks have no rows
-      ferry::sharded_table<float, Space, Spread> big("w", comm, rows, width, spread);
-      ferry::tensor<float, host> table("w", rows, width);
-      ferry::init::uniform(exec, big, -1, 1, 3);
-      ferry::init::uniform(host_exec{}, table, -1, 1, 3);
-      std::vector<std::int64_t> ids(random() % 300);
-      for (auto& id : ids) id = static_cast<std::int64_t>(random() % rows);
-      ferry::tensor<float, Space> out("out", ids.size(), width);
-      ferry::init::constant(exec, out, -5);
-      ferry::gather(exec, big, ids, out, ferry::path::peer{}).wait();
-      expect(read(exec, out) == rows_of<float>(table, ids), "rows of peers, " + name);
-      ferry::init::constant(exec, out, -5);
-      const auto plan = ferry::make_plan(exec, ids, rows);
-      ferry::gather(exec, big, plan, out, ferry::path::peer{}).wait();
-      expect(read(exec, out) == rows_of<float>(table, ids), "rows of peers by a plan, " + name);
-      ferry::tensor<double, Space> wide("wide", ids.size(), width);
-      ferry::gather(exec, big, ids, wide, ferry::path::peer{}).wait();
-      expect(read(exec, wide) == rows_of<double>(table, ids), "converted rows of peers, " + name);
-      const auto text = said<ferry::out_of_range>([&] {
-        const std::vector<int> bad{1, 999};
-        ferry::tensor<float, Space> two("two", 2, width);
-        ferry::gather(exec, big, bad, two, ferry::path::peer{}).wait();
-      });
-      expect(has(text, "999"), "a bad index: " + text);
-    }
 }
 
 /// Reads in flight come before later writes, and reads after writes that a collective call has made.
@@ -126,13 +72,6 @@ void read_and_write_in_turn(const Exec& exec, const ferry::communicator& comm) {
 template <class Space>
 std::size_t held() {
   return ferry::memory_statistics<Space>().current;
-}
-/// Bytes that a label has.
-template <class Space>
-std::size_t held_by(const std::string& label) {
-  for (const auto& holding : ferry::memory_by_label<Space>())
-    if (holding.label == label) return holding.current;
-  return 0;
 }
 /// The owner's memory lives until the others have closed it.
 template <class Space, class Exec>
@@ -249,11 +188,6 @@ void refuse(const ferry::communicator& comm) {
 void device_tables(const ferry::communicator& comm) {
   for_each_space([&](const auto& exec, auto space) {
     using space_type = decltype(space);
-    gather_from_peers<space_type>(exec, comm, ferry::sharding::cyclic{});
-    gather_from_peers<space_type>(exec, comm, ferry::sharding::hashed<5>{});
-    gather_from_peers<space_type>(exec, comm, ferry::sharding::block{});
-    gather_from_peers<space_type>(exec, comm, ferry::sharding::replicated{});
-    gather_from_peers<space_type>(exec, comm, ferry::sharding::table_wise{.rank = comm.size() - 1});
     read_and_write_in_turn<space_type>(exec, comm);
     share_tensors<space_type>(exec, comm);
     if (comm.size() > 1) end_tables<space_type>(exec, comm);

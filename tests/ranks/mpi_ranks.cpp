@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of a group of MPI processes. Fails by its exit status. With a number, that rank kills itself while all write.
-#include "ranks/lane_ranks.hpp"
 #include "ranks/rank_program.hpp"
 
 #include <ferry/distributed/mpi.hpp>
@@ -68,13 +67,15 @@ int main(int argc, char** argv) {
   {
     const Kokkos::ScopeGuard guard(ferry_test::settings_of(ferry_test::world_rank));
     if (argc > 1)
-      ferry_test::write_until_killed(
-          ferry::mpi::communicator(MPI_COMM_WORLD, {.deadline = std::chrono::seconds(10)}),
-          std::atoi(argv[1]));
+      ferry_test::count_failures([&] {
+        ferry_test::write_until_killed(
+            ferry::mpi::communicator(MPI_COMM_WORLD, {.deadline = std::chrono::seconds(10)}),
+            std::atoi(argv[1]));
+      });
     ferry_test::run_all([](const ferry::communicator_options& options) {
       return ferry::mpi::communicator(MPI_COMM_WORLD, options);
     });
-    lacks_memory_for_messages();
+    ferry_test::count_failures(lacks_memory_for_messages);
   }
   MPI_Finalize();
   return ferry_test::failures == 0 ? 0 : 1;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/said.hpp"
-
-#include <ferry/distributed.hpp>
+#include "distributed/kit.hpp"
 
 #include <cstdio>
+#include <exception>
 #include <functional>
-#include <string>
 
 /// One rank of a group of processes. Every rank computes the batches of all ranks, so that each can compare
 /// with an ordinary table.
@@ -15,10 +13,15 @@ namespace ferry_test {
 
 inline int failures = 0, world_rank = 0;
 
-inline void expect(bool holds, const std::string& claim) {
-  if (holds) return;
-  ++failures;
-  std::fprintf(stderr, "rank %d: %s\n", world_rank, claim.c_str());
+/// Calls act(), which throws where something is wrong.
+template <class Act>
+void count_failures(const Act& act) {
+  try {
+    act();
+  } catch (const std::exception& failure) {
+    ++failures;
+    std::fprintf(stderr, "rank %d: %s\n", world_rank, failure.what());
+  }
 }
 
 using group_maker = std::function<ferry::communicator(const ferry::communicator_options&)>;
@@ -31,6 +34,13 @@ inline Kokkos::InitializationSettings settings_of(int rank) {
     if (const int count = backend::device_count(); count > 0) settings.set_device_id(rank % count);
   return settings;
 }
+
+/// Tables in memory that processes share as that of a device, path::peer between these, and shared tensors.
+void device_tables(const ferry::communicator& comm);
+/// Verbs by all routes, those whose batches owners in other processes read, and what ends these.
+void batches_in_lanes(const ferry::communicator& comm, const group_maker& make_group);
+/// Writes until rank `killed` kills itself, at some point of a verb, and its job ends.
+void write_until_killed(const ferry::communicator& comm, int killed);
 
 /// Everything, within Kokkos' scope. `another(options)` makes a new group of all ranks.
 void run_all(const group_maker& make_group);
