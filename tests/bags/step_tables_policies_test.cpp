@@ -58,15 +58,22 @@ TEMPLATE_TEST_CASE("Steps of many tables by indices of any type, under each boun
                    std::int64_t, std::uint32_t, std::uint64_t) {
   auto random = generator(213);
   table_batch<float, TestType> input(random, widths, 11);
+  // An index becomes a row before anything else: the other policies with one type.
+  constexpr bool has_every_policy = std::is_same_v<TestType, std::int64_t>;
   check(adam, input);
-  check(adam, input, ferry::bounds::unchecked{}, ferry::pooling::sum{});
+  if constexpr (has_every_policy) check(adam, input, ferry::bounds::unchecked{}, ferry::pooling::sum{});
   for (std::size_t p = 0; p < input.ids.size(); p += 3)
     input.ids[p] = p % 2 == 0 ? static_cast<TestType>(-1) : static_cast<TestType>(500 + p);
-  check(adam, input, ferry::bounds::skip{});
-  check(adam, input, ferry::bounds::skip{}, ferry::pooling::sum{});
-  check(adam, input, input.weights, ferry::bounds::skip{}, ferry::pooling::mean{});
-  check(adam, input, ferry::bounds::clamp{});
-  check(adam, input, around{});
+  if constexpr (std::is_signed_v<TestType>)
+    check(adam, input, ferry::bounds::clamp{});
+  else
+    check(adam, input, ferry::bounds::skip{});
+  if constexpr (has_every_policy) {
+    check(adam, input, ferry::bounds::skip{});
+    check(adam, input, ferry::bounds::skip{}, ferry::pooling::sum{});
+    check(adam, input, input.weights, ferry::bounds::skip{}, ferry::pooling::mean{});
+    check(adam, input, around{});
+  }
 }
 
 TEST_CASE("Rows with very many positions among many tables", "[once]") {

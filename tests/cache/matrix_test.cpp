@@ -14,10 +14,16 @@ namespace path = ferry::path;
 using kernel_paths = std::tuple<path::automatic, path::direct, path::ordered>;
 using all_bounds = std::tuple<bounds::check, bounds::skip, bounds::clamp, bounds::unchecked>;
 
+/// Calls visit(policy, number) with the number as a constant.
 template <class Policies, class Visit>
 void for_each_policy(const Visit& visit) {
-  std::apply([&](auto... policies) { (visit(policies), ...); }, Policies{});
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (visit(std::tuple_element_t<I, Policies>{}, std::integral_constant<std::size_t, I>{}), ...);
+  }
+  (std::make_index_sequence<std::tuple_size_v<Policies>>{});
 }
+template <class Policies, std::size_t Number>
+using policy_in_turn = std::tuple_element_t<Number % std::tuple_size_v<Policies>, Policies>;
 
 /// An ordinary table and a cached one, of which some cached rows are newer than the table.
 template <class T, class Space = ferry::mapped_space>
@@ -87,22 +93,14 @@ std::string names_of() {
 /// write(table, indices, policies...) on the cached table by each path, on the ordinary one by none.
 template <class Duplicates, class Tables, class Write>
 void written_alike(Tables& tables, const std::string& verb, const Write& write) {
-  std::size_t turn = 0;
-  for_each_policy<kernel_paths>([&](auto path_policy) {
+  for_each_policy<kernel_paths>([&](auto path_policy, auto turn) {
     using path_type = decltype(path_policy);
-    std::size_t place = 0;
-    for_each_policy<all_bounds>([&](auto bounds_policy) {
-      using bounds_type = decltype(bounds_policy);
-      constexpr bool is_plain_path = std::is_same_v<path_type, path::automatic>;
-      constexpr bool is_default = std::is_same_v<bounds_type, bounds::check>;
-      if (place++ != turn % 4 && !(is_plain_path && is_default)) return;
-      tables.fill();
-      const auto& indices = tables.template indices<bounds_type, Duplicates>();
-      write(tables.hot, indices, path_policy, bounds_policy, Duplicates{});
-      write(tables.plain, indices, bounds_policy, Duplicates{});
-      tables.agree(verb + " " + names_of<path_type, bounds_type, Duplicates>());
-    });
-    ++turn;
+    using bounds_type = policy_in_turn<all_bounds, decltype(turn)::value>;
+    tables.fill();
+    const auto& indices = tables.template indices<bounds_type, Duplicates>();
+    write(tables.hot, indices, path_policy, bounds_type{}, Duplicates{});
+    write(tables.plain, indices, bounds_type{}, Duplicates{});
+    tables.agree(verb + " " + names_of<path_type, bounds_type, Duplicates>());
     tables.fill();
     const auto plan = ferry::make_plan(tables.exec, tables.template indices<bounds::skip, Duplicates>(),
                                        tables.rows, bounds::skip{});
@@ -160,42 +158,41 @@ void steps_alike(Tables& tables, const Rule& rule, Policies... policies) {
       [&](auto& table) { ferry::scatter(tables.exec, table, tables.different, tables.batch).wait(); });
 }
 
-/// gather(tables, table, batch, policies...) must leave equal batches.
-template <class Out, class Tables, class Gather, class... Policies>
-void read_alike(Tables& tables, const Gather& gather, Policies... policies) {
-  CAPTURE(names_of<Policies...>());
+/// gather(table, batch, path...) must leave equal batches; the path is that of the cached table alone.
+template <class Out, class Tables, class Gather, class... Path>
+void read_alike(Tables& tables, const Gather& gather, Path... path_policy) {
+  CAPTURE(names_of<Path...>());
   const auto start = values<Out>(tables.random, tables.n * tables.width);
   auto batch = make<ferry::device_space>("out", tables.n, tables.width, start);
   auto second = make<ferry::device_space>("other", tables.n, tables.width, start);
-  gather(tables.hot, batch, policies...);
-  gather(tables.plain, second, policies...);
+  gather(tables.hot, batch, path_policy...);
+  gather(tables.plain, second);
   CHECK(same_bits(take(batch), take(second)));
 }
 
 template <class Tables, class Out>
 void gathers(std::uint64_t salt) {
   Tables tables(salt);
-  for_each_policy<all_bounds>([&](auto bounds_policy) {
+  for_each_policy<all_bounds>([&](auto bounds_policy, auto turn) {
     using bounds_type = decltype(bounds_policy);
     const auto& indices = tables.template indices<bounds_type, duplicates::last>();
     const auto plan = ferry::make_plan(tables.exec, indices, tables.rows, bounds_policy);
-    const auto gather = [&](const auto& table, auto& out, auto... policies) {
-      ferry::gather(tables.exec, table, indices, out, policies...).wait();
+    const auto gather = [&](const auto& table, auto& out, auto... path_policy) {
+      ferry::gather(tables.exec, table, indices, out, path_policy..., bounds_policy).wait();
     };
-    const auto gather_planned = [&](const auto& table, auto& out, auto... policies) {
-      ferry::gather(tables.exec, table, plan, out, policies...).wait();
+    const auto gather_planned = [&](const auto& table, auto& out, auto... path_policy) {
+      ferry::gather(tables.exec, table, plan, out, path_policy...).wait();
     };
+    // Two paths for each kind of bounds, so that every path meets two of them.
     using gather_paths = std::tuple<path::automatic, path::direct, path::ordered, path::staged>;
-    for_each_policy<gather_paths>([&](auto path_policy) {
-      read_alike<Out>(tables, gather, path_policy, bounds_policy);
-      read_alike<Out>(tables, gather_planned, path_policy);
+    using path_type = policy_in_turn<gather_paths, decltype(turn)::value>;
+    using next_path = policy_in_turn<gather_paths, decltype(turn)::value + 1>;
+    read_alike<Out>(tables, gather, path_type{});
+    read_alike<Out>(tables, gather, next_path{});
+    read_alike<Out>(tables, gather_planned, path_type{});
+    read_alike<Out>(tables, [&](const auto& table, auto& out) {
+      ferry::gather_unique(tables.exec, table, indices, out, bounds_policy).wait();
     });
-    read_alike<Out>(
-        tables,
-        [&](const auto& table, auto& out, auto... policies) {
-          ferry::gather_unique(tables.exec, table, indices, out, policies...).wait();
-        },
-        bounds_policy);
     read_alike<Out>(tables, [&](const auto& table, auto& out) {
       ferry::gather_unique(tables.exec, table, plan, out).wait();
     });

@@ -103,7 +103,8 @@ TEMPLATE_TEST_CASE("a weight becomes a neighbour, by the bits of its seed, step,
         CAPTURE(Space::name, path.name, width);
         CHECK(stepped<Space>(rule, start, gradients, width, seed, before, every, path, at_random) ==
               expected);
-        if constexpr (std::is_same_v<Space, ferry::mapped_space>) {
+        if constexpr (std::is_same_v<Space, ferry::mapped_space> &&
+                      std::is_same_v<decltype(path), ferry::path::automatic>) {
           CHECK(stepped<Space>(rule, start, gradients, width, seed, before, plan, path, at_random) ==
                 expected);
           CHECK(stepped<Space>(rule, start, gradients, width, seed, before, every, path, at_random,
