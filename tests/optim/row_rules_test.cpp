@@ -182,20 +182,20 @@ TEST_CASE("sums over a row are added in the documented order", "[optim][rows]") 
   using order = ferry::kernels::row_sum_order;
   auto random = generator(311);
   std::uniform_real_distribution<float> any(-1.0f, 1.0f);
-  float place[order::places];
-  for (auto& value : place) value = any(random);
+  float partial[order::partials];
+  for (auto& value : partial) value = any(random);
   float lane[32];
   const auto add_lane = [&](int l) {
-    lane[l] = (place[4 * l] + place[4 * l + 1]) + (place[4 * l + 2] + place[4 * l + 3]);
+    lane[l] = (partial[4 * l] + partial[4 * l + 1]) + (partial[4 * l + 2] + partial[4 * l + 3]);
   };
   for (int l = 0; l < 32; ++l) add_lane(l);
   const auto tree = [&](auto self, int begin, int apart) -> float {
     return apart == 32 ? lane[begin] : self(self, begin, 2 * apart) + self(self, begin + apart, 2 * apart);
   };
-  CHECK(order::total(place, order::places) == tree(tree, 0, 1));
-  for (int level = order::places - 1; level >= 0;
-       --level) {  // the places of shorter rows: the others are zeros
-    place[level] = 0.0f;
+  CHECK(order::total(partial, order::partials) == tree(tree, 0, 1));
+  for (int level = order::partials - 1; level >= 0;
+       --level) {  // the partials of shorter rows: the others are zeros
+    partial[level] = 0.0f;
     add_lane(level / 4);
     CAPTURE(level);
     CHECK(order::total(place, level) == tree(tree, 0, 1));
