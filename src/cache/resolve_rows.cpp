@@ -88,7 +88,7 @@ void launch_swap(const Exec& exec, const std::string& label, const cache_memory&
   const std::int64_t units = array.row_bytes / unit;
   std::int64_t threads = (memory.slots * units + kernel::at_once - 1) / kernel::at_once;
   if constexpr (is_host_exec<Exec>)
-    threads = std::min<std::int64_t>(threads, 64 * exec.concurrency());
+    threads = std::min<std::int64_t>(threads, 64 * concurrency_of(exec));
   else
     threads = std::min(threads, blocks * kernel::most_threads);
   launch(exec, label, threads,
@@ -123,10 +123,12 @@ void empty_group(launch_context<Exec>& call, row_cache& cache, std::int64_t grou
                            std::to_string(uses.groups));
   use_slots(call, cache, true);
   const std::string& label = call.label("lru", "forget");
-  const std::string& fetch_label = call.label("lru", "fetch");  // all memory before the first launch
+  // All memory before the first launch.
+  const std::string& fetch_label = call.label("lru", "fetch");
+  const std::int64_t blocks = most_blocks<occupancy::full>(call.exec());
   launch(call.exec(), label, 1, kernels::clear_count{cache.memory.book.moving_count});
   launch(call.exec(), label, uses.group_slots, kernels::empty_group{cache.memory.book, uses, group});
-  swap_listed_rows(call, cache, fetch_label, most_blocks<occupancy::full>(call.exec()));
+  swap_listed_rows(call, cache, fetch_label, blocks);
 }
 
 void require_positions(const char* verb, std::int64_t positions) {

@@ -198,7 +198,7 @@ TEST_CASE("sums over a row are added in the documented order", "[optim][rows]") 
     partial[level] = 0.0f;
     add_lane(level / 4);
     CAPTURE(level);
-    CHECK(order::total(place, level) == tree(tree, 0, 1));
+    CHECK(order::total(partial, level) == tree(tree, 0, 1));
   }
 }
 

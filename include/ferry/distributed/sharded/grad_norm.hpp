@@ -32,8 +32,10 @@
 /// The norm of gradients that the ranks of a group have together.
 namespace ferry::detail {
 
+/// @cond
 template <class Values, class Exec>
 inline constexpr bool is_over_ranks<optim::sparse_grads<Values, sharded_plan<Exec>>> = true;
+/// @endcond
 
 template <class Values, class Exec>
 struct norm_part<optim::sparse_grads<Values, sharded_plan<Exec>>> {
