@@ -98,15 +98,17 @@ void gathers(session& run) {
     for (const int percent : {1, 10}) {
       const std::string label = name + "cached" + std::to_string(percent);
       const auto most = std::max<std::int64_t>(1, rows * percent / 100);
-      ferry::cached_table hot(table, ferry::cache::frequency{.rows = most, .refresh = 64});
       const double ideal = share_of(static_cast<double>(most), static_cast<double>(rows));
+      {
+        ferry::cached_table latest(table, ferry::cache::lru{.slots = most});
+        run.results().ratio(label + ".lru.hit_rate", "that of the most popular rows",
+                            warm(run, latest, n, 16, 8, popularity) / ideal);
+      }
+      ferry::cached_table hot(table, ferry::cache::frequency{.rows = most, .refresh = 64});
       // The rows that are chosen after 64 batches are loaded while 8 more run.
       const double rate = warm(run, hot, n, 64 + 8, 8, popularity);
       run.results().ratio(label + ".hit_rate", "that of the most popular rows", rate / ideal);
       time_gather_of(run, label, hot, table, sets);
-      ferry::cached_table latest(table, ferry::cache::lru{.slots = most});
-      run.results().ratio(label + ".lru.hit_rate", "that of the most popular rows",
-                          warm(run, latest, n, 16, 8, popularity) / ideal);
     }
   }
 }
