@@ -58,22 +58,29 @@ void step_counts::require_steps(std::int64_t count) const {
 
 namespace {
 
+void take_back(void* owner) { --static_cast<step_counts*>(owner)->steps; }
+void skip_step(void* owner, bool counted) {
+  auto& counts = *static_cast<step_counts*>(owner);
+  if (counted) --counts.steps;
+  ++counts.skipped;
+}
+
 using count_list = std::vector<std::shared_ptr<step_counts>>;
 
-void take_back(void* owner) {
-  for (const auto& counts : *static_cast<count_list*>(owner)) --counts->steps;
+void take_back_all(void* owner) {
+  for (const auto& counts : *static_cast<count_list*>(owner)) take_back(counts.get());
 }
-void skip_step(void* owner, bool counted) {
-  for (const auto& counts : *static_cast<count_list*>(owner)) {
-    if (counted) --counts->steps;
-    ++counts->skipped;
-  }
+void skip_all(void* owner, bool counted) {
+  for (const auto& counts : *static_cast<count_list*>(owner)) skip_step(counts.get(), counted);
 }
 
 }  // namespace
 
+ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips) {
+  return {std::move(counts), &take_back, skips ? &skip_step : nullptr};
+}
 ferry::detail::rollback rollback_of(std::vector<std::shared_ptr<step_counts>> counts, bool skips) {
-  return {std::make_shared<count_list>(std::move(counts)), &take_back, skips ? &skip_step : nullptr};
+  return {std::make_shared<count_list>(std::move(counts)), &take_back_all, skips ? &skip_all : nullptr};
 }
 
 void refuse_moved_contents(const char* owner) {

@@ -42,8 +42,10 @@ struct step_counts {
   void require_steps(std::int64_t count) const;
 };
 
-/// For the ticket of a step of one or several tables: their states take the step back before wait() throws.
-/// `skips`: a step whose gradients are not finite is counted as skipped and does not throw.
+/// For the ticket of a step, of one table without heap memory, or of several: their states take the step back
+/// before wait() throws. `skips`: a step whose gradients are not finite is counted as skipped and does not
+/// throw.
+ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips);
 ferry::detail::rollback rollback_of(std::vector<std::shared_ptr<step_counts>> counts, bool skips);
 
 /// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history

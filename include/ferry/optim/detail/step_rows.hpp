@@ -179,7 +179,7 @@ class step_call {
   }
   /// Takes the step back, or skips it, if the ticket finds a fault.
   [[nodiscard]] rollback ends() const {
-    return optim::rollback_of({clock_}, Policies::nonfinite::looks && !Policies::nonfinite::reports);
+    return optim::rollback_of(clock_, Policies::nonfinite::looks && !Policies::nonfinite::reports);
   }
 
   /// The step is enqueued.
