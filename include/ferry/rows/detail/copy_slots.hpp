@@ -30,14 +30,14 @@ struct slot_tuning {
   bool fills_past_caches;   ///< host threads write slots past the caches
   bool drains_past_caches;  ///< host threads write the destination past the caches
 
-  /// Of a copy.
+  /// The numbers of a copy.
   template <class Exec>
   static slot_tuning of(const Exec& exec) {
     const auto& tuning = execution_backend<Exec>::tuning(exec);
     return {tuning.copy_slot_bytes, tuning.copy_workers, tuning.copy_slots, tuning.copy_fills_past_caches,
             tuning.copy_drains_past_caches};
   }
-  /// Of rows that a batch names.
+  /// The numbers for rows that a batch names.
   template <class Exec>
   static slot_tuning of_rows(const Exec& exec) {
     const auto& tuning = execution_backend<Exec>::tuning(exec);
