@@ -285,7 +285,8 @@ void compare_lists(route_suite& suite, const std::string& label, const Rule& rul
       ferry::init::uniform(first, plain.back(), -1, 1, 5 + t);
       ferry::init::uniform(first, sharded.back(), -1, 1, 5 + t);
     }
-    auto plain_states = states_of(rule, plain, policies...), states = states_of(rule, sharded, policies...);
+    auto plain_states = states_of(rule, plain, policies...);
+    auto states = states_of(rule, sharded, policies...);
     const auto act = [&](const exec_space& exec, ferry::device target, const auto& batch, bool weighs,
                          const auto& named, const auto& offsets, const auto& grads, const auto& weights) {
       const auto list = ferry::for_each_table(sharded);
@@ -329,9 +330,7 @@ void compare_lists(route_suite& suite, const std::string& label, const Rule& rul
       }
     };
     const auto end_turn = [&](bool weighs, const char* turn) {
-      if constexpr (Pooling::selects)
-        return;
-      else
+      if constexpr (!Pooling::selects)
         for (std::size_t t = 0; t < rows.size(); ++t) {
           const auto& bags = input.tables[t];
           const auto grads = tensor_of(bags.grads, widths[t]);

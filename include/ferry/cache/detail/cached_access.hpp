@@ -236,15 +236,14 @@ class table_access<cached_table<Table, Policy>> {
                                  const std::shared_ptr<plan_storage>& plan) const {
     const auto items = counted(source, search.items);
     if constexpr (keeps_order<Policy>) {
-      const auto& rows = [&]() -> const auto& {
-        if constexpr (kernels::may_repeat_rows<std::remove_const_t<decltype(items)>>)
-          return source;
-        else
-          return items;
-      }
-      ();
-      resolve_rows(call, cache_, rows, batch_lines{search.items, false}, static_cast<std::int64_t*>(nullptr),
-                   true, most_blocks<occupancy::full>(call.exec()));
+      const auto resolve_from = [&](const auto& rows) {
+        resolve_rows(call, cache_, rows, batch_lines{search.items, false},
+                     static_cast<std::int64_t*>(nullptr), true, most_blocks<occupancy::full>(call.exec()));
+      };
+      if constexpr (kernels::may_repeat_rows<std::remove_const_t<decltype(items)>>)
+        resolve_from(source);
+      else
+        resolve_from(items);
       search.is_tallied = true;
     }
     return detail::find_rows(call, cache_, items, search, plan);

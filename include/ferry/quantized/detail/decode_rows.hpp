@@ -247,7 +247,8 @@ struct decode_rows {
 
   /// Part after part of constant length between arrays that nothing else aliases, which a compiler
   /// vectorises.
-  void decode_block(const std::byte* codes, scales_type scales, Out* target, std::int64_t begin) const {
+  KOKKOS_FUNCTION void decode_block(const std::byte* codes, scales_type scales, Out* target,
+                                    std::int64_t begin) const {
     constexpr int part = Q::block == 0 ? 16 : std::gcd(16, Q::block);
     const std::int64_t end = begin + host_block < width ? begin + host_block : width;
     std::int64_t column = begin;

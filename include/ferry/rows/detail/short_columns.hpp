@@ -81,9 +81,14 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
   const auto& list = rows_named_by(indices);
   require_columns(verb, table, positions_of(list), batch);
   launch_context<Exec> call(exec, verb);
+  constexpr bool forbids_repeats = [] {
+    if constexpr (std::is_void_v<Duplicates>)
+      return false;
+    else
+      return Duplicates::forbids;
+  }();
   const auto move_each = [&](const auto& rows, auto... bounds) {
-    if constexpr (requires { requires Duplicates::forbids; })
-      static_cast<void>(report_repeats(call, call.label("columns"), list));
+    if constexpr (forbids_repeats) static_cast<void>(report_repeats(call, call.label("columns"), list));
     write_jointly(0, static_cast<int>(table.width()), [&](int c) {
       auto sink = column_of(batch, c);
       auto column = column_of(table, c);
