@@ -19,6 +19,19 @@
 #include <span>
 #include <string>
 
+namespace ferry::kernels {
+
+/// The order of groups that have used no slot; one thread for each.
+struct first_order {
+  std::int32_t* order;
+  std::int64_t group_slots;
+  KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
+    order[slot] = static_cast<std::int32_t>(slot % group_slots);
+  }
+};
+
+}  // namespace ferry::kernels
+
 namespace ferry::detail {
 
 cached_array::cached_array(const untyped_array& array, std::int64_t bytes_of_row)

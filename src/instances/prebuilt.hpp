@@ -13,7 +13,7 @@ template <class Exec, class T, class Space, class Batch>
 ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Batch& batch,
                        const array_ref<T, device_space>& out) {
   require_batch<Exec, chosen_policies<>>("gather", table, batch, out);
-  return dispatch_gather<path::automatic, bounds::check>(exec, plain_rows(table), batch, out);
+  return dispatch_gather<chosen_policies<>>(exec, plain_rows(table), batch, out);
 }
 
 template <class Exec, class T, class Space, class Batch>

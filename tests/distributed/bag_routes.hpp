@@ -330,7 +330,7 @@ void compare_lists(route_suite& suite, const std::string& label, const Rule& rul
       }
     };
     const auto end_turn = [&](bool weighs, const char* turn) {
-      if constexpr (!Pooling::selects)
+      if constexpr (!Pooling::selects) {  // nvcc loses its way in a discarded loop without braces
         for (std::size_t t = 0; t < rows.size(); ++t) {
           const auto& bags = input.tables[t];
           const auto grads = tensor_of(bags.grads, widths[t]);
@@ -345,6 +345,7 @@ void compare_lists(route_suite& suite, const std::string& label, const Rule& rul
           expect(same_table(first, sharded[t], plain[t]) && states[t].steps() == plain_states[t].steps(),
                  words + turn + std::to_string(t) + " of " + std::to_string(rows.size()));
         }
+      }
     };
     for (const bool weighs : {true, false}) {
       run_ranks(comm, [&](int rank, const auto& exec) {

@@ -114,6 +114,17 @@ ferry::scatter(exec, table, indices.data(), batch).wait();
 // legal: ferry::gather(exec, table, indices, batch, ferry::path::direct{}).wait();
 ferry::gather(exec, table, indices, batch, 1).wait();
 
+// ---- occupancy_of_plan: Its kernels take the whole device.
+// expected-error: occupancy::\* limits gather, scatter, scatter_add, step, copy_rows and resolve; the kernels of
+// this verb take the whole device
+// legal: static_cast<void>(ferry::make_plan(exec, indices, 10));
+static_cast<void>(ferry::make_plan(exec, indices, 10, ferry::occupancy::blocks<2>{}));
+
+// ---- two_occupancies: Which one holds?
+// expected-error: at most one occupancy policy may be given
+// legal: ferry::gather(exec, table, indices, batch, ferry::occupancy::blocks<2>{}).wait();
+ferry::gather(exec, table, indices, batch, ferry::occupancy::blocks<2>{}, ferry::occupancy::full{}).wait();
+
 // ---- plan_in_temporary: The plan would lie in a workspace that was freed.
 // expected-error: a reference to the array is kept, so it can't be a temporary tensor, vector or array
 using workspace = ferry::tensor<std::byte, ferry::device_space>;

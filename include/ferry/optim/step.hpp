@@ -63,7 +63,7 @@ consteval void require_dense_step() {
                 "ferry: a step of all rows uses no indices, so it takes no bounds policy.");
   static_assert(!asked::template names<duplicates_category>,
                 "ferry: a step of all rows names each row once, so it takes no duplicates policy.");
-  require_row_verb<Exec, Table, row_plan, Grads, asked, true, true>();
+  require_row_verb<Exec, Table, row_plan, Grads, without_occupancy<asked>, true, true>();
 }
 
 /// Checks the policies of a step, and that it may write, for a kind of table.
@@ -94,6 +94,7 @@ consteval void require_step_table() {
 ///             step_count  the step number of a row, and the treatment of missed steps; default global
 ///             rounding    of half_t, bhalf_t and quantized weights; default nearest
 ///             nonfinite   the treatment of infinite or NaN gradients; default keep
+///             occupancy   the blocks of the kernel that updates rows; default full
 ///
 /// Rows that the batch does not name keep weights and state. An empty batch counts as a step. The step is
 /// computed in double if any operand is double, else in float, and every operation is rounded by itself.
@@ -119,7 +120,8 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
   using chosen = detail::chosen_policies<Policies...>;
   using access_type = detail::step_access<Table>;
   detail::require_step_rule<Rule, typename State::rule_type>();
-  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads,
+                           detail::without_occupancy<chosen>, true, true>();
   detail::require_step_table<access_type, Exec, chosen>();
   const access_type access(table, "step");
   const auto& batch = detail::rows_named_by(indices);
@@ -145,7 +147,8 @@ template <class Exec, class Rule, class Records, class Indices, class Grads, cla
   using access_type = detail::records_access<Records>;
   auto&& state = detail::state_in(records);
   detail::require_step_rule<Rule, typename std::remove_reference_t<decltype(state)>::rule_type>();
-  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads,
+                           detail::without_occupancy<chosen>, true, true>();
   detail::require_step_table<access_type, Exec, chosen>();
   return detail::step_rows<chosen>(exec, rule, access_type(records, "step"), state,
                                    detail::rows_named_by(indices), detail::read_only(make_ref(grads)));

@@ -6,6 +6,7 @@
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/occupancy.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
@@ -98,8 +99,8 @@ namespace detail {
 
 /// Each different row of a plan is read once, to the first of its positions, and copied from there to the
 /// others; both passes give each thread equally many positions, however often a row comes.
-template <class Path, class Exec, class Access, class Out>
-void gather_once(launch_context<Exec>& call, const std::string& fetch, const std::string& expand,
+template <class Path, class Order, class Exec, class Access, class Out>
+void gather_once(launch_context<Exec>& call, const Order& order, const std::string& label,
                  const Access& access, const row_plan& plan, const Out& out) {
   const std::int64_t n = plan.positions();
   const plan_storage& store = *plan.storage();
@@ -110,13 +111,17 @@ void gather_once(launch_context<Exec>& call, const std::string& fetch, const std
   [[maybe_unused]] const auto traffic =
       count_transfer<Path>(call, access.table(), out, n * access.row_bytes());
   call.writes_to(out);
-  launch_gather(call.exec(), fetch, rows, out, access.places(call, heads, n, plan.storage()), n);
+  const std::string& expand = call.label_part(label, "expand");
+  launch_gather(call.exec(), label, rows, out, access.places(call, heads, n, plan.storage()), n, order);
   launch_gather(call.exec(), expand, read_only(out), out, kernels::repeated_positions{heads, store.inverse},
-                n);
+                n, order);
 }
 
-template <class Path, class Bounds, class Exec, class Access, class Batch, class Out>
+/// Gathers on one path. Chosen: the policies of the call.
+template <class Path, class Chosen, class Exec, class Access, class Batch, class Out>
 ticket run_gather(const Exec& exec, const Access& access, const Batch& batch, const Out& out) {
+  using Bounds = typename Chosen::template get<bounds_category, bounds::check>;
+  using occupancy_policy = typename Chosen::template get<occupancy_category, occupancy::full>;
   using out_space = typename Out::memory_space;
   const std::int64_t n = positions_of(batch);
   const auto& table = access.table();
@@ -131,7 +136,8 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch, co
   if constexpr (Access::template gathers_apart<Path, Exec, out_space>) {
     access.template gather_apart<Path, Bounds>(call, batch, out);
   } else if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<out_space>) {
-    gather_once<Path>(call, label, call.label_part(label, "expand"), access, batch, out);
+    gather_once<Path>(call, schedule::limited<occupancy_policy>(exec, schedule::flat{}), label, access, batch,
+                      out);
   } else {
     [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
     if constexpr (Path::sorts) {
@@ -146,7 +152,8 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch, co
         call.wait_for_host_access(rows);  // the host reads the table as well
         gather_cooperative(call, rows, source, out);
       } else {
-        launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n, order{});
+        launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n,
+                      schedule::limited<occupancy_policy>(exec, order{}));
       }
     } else {
       require_direct_reach("gather", exec, out);
@@ -158,27 +165,29 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch, co
                               std::is_same_v<typename Access::memory_space, device_space> &&
                               access.row_bytes() <= 4096;
       const auto source = rows_for_kernels<Bounds>(call, batch, table.rows(), reads_once);
-      launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n);
+      launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n,
+                    schedule::limited<occupancy_policy>(exec, schedule::flat{}));
     }
   }
   return finish();
 }
 
 /// Chooses the path and gathers. `batch` comes from rows_named_by; require_batch has checked the arguments.
-template <class Asked, class Bounds, class Exec, class Access, class Batch, class Out>
+template <class Chosen, class Exec, class Access, class Batch, class Out>
 ticket dispatch_gather(const Exec& exec, const Access& access, const Batch& batch, const Out& out) {
+  using asked = typename Chosen::template get<path_category, path::automatic>;
   using out_space = typename Out::memory_space;
   if constexpr (Access::may_need_host)
-    if (access.needs_host()) return run_gather<path::staged, Bounds>(exec, access, batch, out);
-  if constexpr (!Access::is_strided && Access::template gathers_apart<Asked, Exec, out_space>) {
-    return run_gather<Asked, Bounds>(exec, access, batch, out);
+    if (access.needs_host()) return run_gather<path::staged, Chosen>(exec, access, batch, out);
+  if constexpr (!Access::is_strided && Access::template gathers_apart<asked, Exec, out_space>) {
+    return run_gather<asked, Chosen>(exec, access, batch, out);
   } else {
-    constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, out_space>();
+    constexpr auto paths = paths_to<Access, asked, verb::gather, Exec, out_space>();
     const path_kind best = choose_path<paths, verb::gather, out_space>(exec, access.table(),
                                                                        positions_of(batch), is_plan<Batch>);
     return on_path<paths>(
         best, [&]<class Path>(Path) __attribute__((always_inline)) {
-          return run_gather<Path, Bounds>(exec, access, batch, out);
+          return run_gather<Path, Chosen>(exec, access, batch, out);
         });
   }
 }
@@ -194,6 +203,8 @@ ticket dispatch_gather(const Exec& exec, const Access& access, const Batch& batc
 ///   out       one row per index; must not overlap the table
 ///   policies  path    default path::automatic
 ///             bounds  default bounds::check; a plan has its own
+///             occupancy  the blocks that its kernels take, default occupancy::full; path::cooperative has
+///                        its own
 ///
 /// Asynchronous on a device, except path::staged and path::cooperative, which occupy the calling thread. The
 /// operands must live until the work has ended, see ferry::ticket; indices in pageable memory may be reused
@@ -219,11 +230,10 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
                                               });
   } else {
     using access_type = detail::access_to<Table, true>;
-    detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
+    detail::require_row_verb<Exec, typename access_type::checked, Indices, Out,
+                             detail::without_occupancy<chosen>, false>();
     detail::require_output<Out>();
     access_type::template require<Exec, chosen, true>();
-    using asked = typename chosen::template get<path_category, path::automatic>;
-    using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
     const access_type access(table, "gather");
     const auto batch = make_ref(out);
     detail::require_gathered<access_type, typename decltype(batch)::value_type>();
@@ -235,7 +245,7 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     } else {
       detail::require_batch<Exec, chosen>("gather", access.table(), rows, batch);
       access.require_foreign("gather", rows, batch);
-      return detail::dispatch_gather<asked, bounds_policy>(exec, access, rows, batch);
+      return detail::dispatch_gather<chosen>(exec, access, rows, batch);
     }
   }
 }

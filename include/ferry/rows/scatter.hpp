@@ -36,6 +36,8 @@ consteval void require_replacing() {
 ///   policies  path        default path::automatic
 ///             bounds      default bounds::check; a plan has its own
 ///             duplicates  default duplicates::last; sum and mean replace the row by the combined value
+///             occupancy   the blocks of the kernel that writes rows, default occupancy::full; rows that are
+///                         encoded, and path::cooperative, take none
 ///
 /// Asynchronous on a device, except path::staged and path::cooperative, which occupy the calling thread. The
 /// result does not depend on the backend or on the number of threads. The operands must live until the work
@@ -61,7 +63,8 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   } else {
     using chosen = detail::chosen_policies<Policies...>;
     using access_type = detail::access_to<Table>;
-    detail::require_row_verb<Exec, typename access_type::checked, Indices, Values, chosen, true>();
+    detail::require_row_verb<Exec, typename access_type::checked, Indices, Values,
+                             detail::without_occupancy<chosen>, true>();
     access_type::require_writable();
     access_type::template require<Exec, chosen>();
     const auto batch = detail::read_only(make_ref(values));
@@ -79,6 +82,9 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
       detail::require_batch<Exec, chosen>("scatter", access.table(), rows, batch);
       access.require_foreign("scatter", rows, batch);
       if constexpr (access_type::encodes_rows) {
+        static_assert(
+            !chosen::template names<occupancy_category>,
+            "ferry: rows that are encoded take the whole device, so this scatter takes no occupancy policy.");
         return access.template replace_rows<chosen, duplicates_policy>(exec, table, rows, batch);
       } else {
         using job = detail::replace_job<typename access_type::value_type, typename access_type::memory_space>;

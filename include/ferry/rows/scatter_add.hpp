@@ -22,6 +22,7 @@ namespace ferry {
 ///   policies  path        default path::automatic; not path::cooperative
 ///             bounds      default bounds::check; a plan has its own
 ///             duplicates  default duplicates::sum
+///             occupancy   the blocks of the kernel that writes rows, default occupancy::full
 ///
 /// Values are summed in the order of their positions, in the accumulation type, and the sum is added to the
 /// table once: the same bits on every backend and for every number of threads. duplicates::sum_any_order
@@ -48,7 +49,8 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
         "ferry: scatter_add adds to rows of numbers; quantized rows are replaced by scatter and trained by step.");
     return {};
   } else {
-    detail::require_row_verb<Exec, typename access_type::added_to, Indices, Values, chosen, true>();
+    detail::require_row_verb<Exec, typename access_type::added_to, Indices, Values,
+                             detail::without_occupancy<chosen>, true>();
     detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
     access_type::require_writable();
     access_type::template require<Exec, chosen>();

@@ -211,22 +211,34 @@ struct choose_slots {
     return batch;
   }
 
-  /// Moves the unused slots but the first `free_count` ones to the front of the order, and lists those.
+  /// Moves the unused slots but the first `free_count` ones to the front of the order, and lists those. A tile
+  /// is in registers before any of its slots moves, and none moves to a later tile.
   template <class Team>
   KOKKOS_FUNCTION void take_unused(const Team& team, std::int64_t first_slot, std::uint64_t batch,
                                    std::int64_t free_count) const {
+    constexpr int at_once = 8;
     std::int32_t* const order = uses.order + first_slot;
-    std::int32_t* const unused = uses.free_slots + first_slot;
-    const item_run turn = item_run::of_thread(team, uses.group_slots);
-    std::int64_t count = 0, all_unused = 0;
-    for (std::int64_t i = turn.begin; i < turn.end; ++i)
-      count += uses.marks[first_slot + order[i]] >> 32 != batch ? 1 : 0;
-    std::int64_t next = team.sum_before(count, all_unused);
-    for (std::int64_t i = turn.begin; i < turn.end; ++i)
-      if (uses.marks[first_slot + order[i]] >> 32 != batch) unused[next++] = order[i];
+    std::int32_t* const free_slots = uses.free_slots + first_slot;
+    std::int64_t before = 0;
+    for (std::int64_t tile = 0; tile < uses.group_slots; tile += std::int64_t{at_once} * team.size()) {
+      const std::int64_t begin = tile + std::int64_t{at_once} * team.rank();
+      std::int32_t slot[at_once];
+      bool is_unused[at_once];
+      for (int e = 0; e < at_once; ++e) slot[e] = begin + e < uses.group_slots ? order[begin + e] : -1;
+      std::int64_t count = 0, tile_count = 0;
+      for (int e = 0; e < at_once; ++e) {
+        is_unused[e] = slot[e] >= 0 && uses.marks[first_slot + slot[e]] >> 32 != batch;
+        count += is_unused[e] ? 1 : 0;
+      }
+      std::int64_t next = before + team.sum_before(count, tile_count);
+      for (int e = 0; e < at_once; ++e)
+        if (is_unused[e]) {
+          (next < free_count ? free_slots[next] : order[next - free_count]) = slot[e];
+          ++next;
+        }
+      before += tile_count;
+    }
     team.barrier();
-    for (std::int64_t i = free_count + team.rank(); i < all_unused; i += team.size())
-      order[i - free_count] = unused[i];
   }
 
   /// The new rows before those of a thread, and how many get a slot.
@@ -276,15 +288,6 @@ struct choose_slots {
     } else if (want.type != kind::foreign && (by_lines || group == 0)) {
       slots[place(group, p)] = want.type == kind::none ? no_row : no_slot;
     }
-  }
-};
-
-/// The order of groups that have used no slot; one thread for each.
-struct first_order {
-  std::int32_t* order;
-  std::int64_t group_slots;
-  KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
-    order[slot] = static_cast<std::int32_t>(slot % group_slots);
   }
 };
 

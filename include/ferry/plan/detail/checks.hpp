@@ -30,6 +30,9 @@ namespace ferry::detail {
 template <class Chosen, bool TakesBounds, bool TakesDuplicates, bool TakesStep = false>
 consteval void require_policies() {
   static_assert(
+      !Chosen::template names<occupancy_category>,
+      "ferry: occupancy::* limits gather, scatter, scatter_add, step, copy_rows and resolve; the kernels of this verb take the whole device.");
+  static_assert(
       Chosen::facts::all_known,
       "ferry: the trailing arguments must be policies: path::*, bounds::*, duplicates::*, for a step also step_count::*, rounding::*, nonfinite::*, or a policies<...> bundle of them.");
   static_assert(Chosen::template at_most_one<path_category>, "ferry: at most one path policy may be given.");
@@ -111,6 +114,21 @@ consteval void require_convertible() {
       ConvertibleElement<To, From>,
       "ferry: the element types of table and batch differ and at least one of them is no number, so rows can't be converted.");
 }
+
+/// The policies but for an occupancy, for verbs that take one.
+template <class Chosen>
+consteval auto take_occupancy() {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  static_assert(Chosen::template at_most_one<occupancy_category>,
+                "ferry: at most one occupancy policy may be given.");
+  static_assert(
+      !Chosen::template names<occupancy_category> || path_policy::chosen_at_run_time ||
+          !splits_rows<path_policy>,
+      "ferry: path::cooperative shares the rows among teams of its own number, so it takes no occupancy policy.");
+  return std::type_identity<typename Chosen::template without<occupancy_category>>{};
+}
+template <class Chosen>
+using without_occupancy = typename decltype(take_occupancy<Chosen>())::type;
 
 /// The checks common to all verbs on table, indices and batch.
 template <class Exec, class Table, class Indices, class Batch, class Chosen, bool TakesDuplicates,

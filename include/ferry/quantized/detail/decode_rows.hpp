@@ -245,19 +245,20 @@ struct decode_rows {
     store_numbers([&](int e) { return code_at<bits>(codes, first + e); }, scales, target, first);
   }
 
-  /// Part after part of constant length between arrays that nothing else aliases, which a compiler
-  /// vectorises.
+  /// Codes that decode_block takes at once: a constant number, between arrays without aliases, so that a
+  /// compiler vectorises.
+  static constexpr int at_once = Q::block == 0 ? 16 : std::gcd(16, Q::block);
+
   KOKKOS_FUNCTION void decode_block(const std::byte* codes, scales_type scales, Out* target,
                                     std::int64_t begin) const {
-    constexpr int part = Q::block == 0 ? 16 : std::gcd(16, Q::block);
     const std::int64_t end = begin + host_block < width ? begin + host_block : width;
     std::int64_t column = begin;
-    for (; column + part <= end; column += part) {
+    for (; column + at_once <= end; column += at_once) {
       const auto step = table.step_of(scales, table.block_of(column));
-      std::uint32_t code[part];
-      Out value[part];
-      for (int e = 0; e < part; ++e) code[e] = code_at<bits>(codes, column + e);
-      for (int e = 0; e < part; ++e) value[e] = convert<Out>(Q::decode(code[e], step));
+      std::uint32_t code[at_once];
+      Out value[at_once];
+      for (int e = 0; e < at_once; ++e) code[e] = code_at<bits>(codes, column + e);
+      for (int e = 0; e < at_once; ++e) value[e] = convert<Out>(Q::decode(code[e], step));
       std::memcpy(static_cast<void*>(target + column), value, sizeof value);
     }
     for (; column < end; ++column)

@@ -21,13 +21,11 @@
 
 namespace ferry::kernels {
 
-/// Row k of a slot goes to position k, unless rows[k] is negative. Null `rows`: each has one.
+/// Row k of a slot goes to position k, unless rows[k] is negative.
 struct rows_of_slot {
-  const std::int64_t* rows = nullptr;
+  const std::int64_t* rows;
 
-  KOKKOS_FUNCTION std::int64_t row(std::int64_t k, bool) const {
-    return rows != nullptr && rows[k] < 0 ? -1 : k;
-  }
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t k, bool) const { return rows[k] < 0 ? -1 : k; }
   KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
 };
 
@@ -62,11 +60,16 @@ auto rows_in_slot(Byte* slot, std::int64_t count, std::int64_t width) {
   return dense_rows<T, pinned_space>(reinterpret_cast<T*>(slot), count, width, "slot");
 }
 
-/// launch_gather between a slot and the device, which several host threads call at the same time. Kernels
-/// access slots over the link: DMA of a slot and then a kernel would be two launches.
+/// launch_gather between a slot and the device, which several host threads call at the same time. Rows that
+/// lie side by side in both are one transfer; kernels access slots over the link.
 template <class Exec, class Rows, class Out, class OutSpace, class Source>
 void gather_by_slot(const Exec& exec, const std::string& label, const Rows& rows,
                     const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t items) {
+  if constexpr (!is_host_exec<Exec> && std::is_same_v<Source, kernels::identity> &&
+                std::is_same_v<std::remove_const_t<typename Rows::value_type>, Out>)
+    if (rows.row_stride() == rows.width() && out.row_stride() == out.width())
+      return execution_backend<Exec>::copy_async(exec, label.c_str(), out.data, rows.data,
+                                                 static_cast<std::size_t>(bytes_of_rows(out, items)));
   if constexpr (is_host_exec<Exec>)
     launch_gather(caller_thread{}, label, rows, out, source, items);
   else
@@ -96,11 +99,12 @@ void gather_staged(launch_context<Exec>& call, const array_ref<T, TableSpace>& t
                         kernels::listed_rows{rows + first}, count);
         },
         [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-          const bool holes =
-              std::any_of(rows + first, rows + first + count, [](std::int64_t row) { return row < 0; });
-          gather_by_slot(call.exec(), label, rows_in_slot<const Out>(slot, count, width),
-                         rows_from(out, first, count), kernels::rows_of_slot{holes ? rows + first : nullptr},
-                         count);
+          const auto packed = rows_in_slot<const Out>(slot, count, width);
+          const auto target = rows_from(out, first, count);
+          if (std::any_of(rows + first, rows + first + count, [](std::int64_t row) { return row < 0; }))
+            gather_by_slot(call.exec(), label, packed, target, kernels::rows_of_slot{rows + first}, count);
+          else
+            gather_by_slot(call.exec(), label, packed, target, kernels::identity{}, count);
         });
   } else {
     auto* const device_list = call.template scratch<std::int64_t>(n);
@@ -135,10 +139,9 @@ std::int64_t share_rows(launch_context<Exec>& call, const std::string& label,
   const auto [rows, items] = sorted;
   // All memory comes first, so that no allocation can fail after the device has begun.
   const Exec& side = call.side_stream();
-  // Small slots: device and host share the list by pieces.
-  copy_slots<Exec> slots(
-      call, {label, items, item_bytes},
-      {4 * tuning.split_chunk_bytes, tuning.cooperative_workers, tuning.copy_slots, false, false}, side);
+  slot_tuning how = slot_tuning::of_rows(call.exec());
+  how.workers = tuning.cooperative_workers;
+  copy_slots<Exec> slots(call, {label, items, item_bytes}, how, side);
   auto* const limit = call.template pinned<std::int64_t>(1);
   auto* const progress = call.template pinned<std::int64_t>(tuning.ordered_teams);
   auto* const host_list = call.template pinned<Row>(items);

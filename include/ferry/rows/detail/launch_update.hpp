@@ -52,9 +52,10 @@ namespace ferry::detail {
 
 /// The operands of a verb that writes rows: `job` says what happens to a row, `access` where it lies. `batch`
 /// comes from rows_named_by, or is every_row.
-template <class Exec, class Access, class Job, class Batch, class Values>
+template <class Exec, class Access, class Job, class Batch, class Values, class Occupancy = occupancy::full>
 struct row_update {
   using exec_type = Exec;
+  using occupancy_type = Occupancy;
   using access_type = Access;
   using job_type = Job;
   using batch_type = Batch;
@@ -67,6 +68,21 @@ struct row_update {
   const Values& values;
   rollback undo{};
   const char* verb = nullptr;  ///< what messages and labels call it; null: the name of the verb
+
+  /// The update on no more blocks than another occupancy allows.
+  template <class Other>
+  [[nodiscard]] decltype(auto) within() const {
+    if constexpr (std::is_same_v<Other, Occupancy>)
+      return (*this);
+    else
+      return row_update<Exec, Access, Job, Batch, Values, Other>{exec,   access, job, batch,
+                                                                 values, undo,   verb};
+  }
+  /// The order of its items on those blocks.
+  template <class Order>
+  [[nodiscard]] auto limited(const Order& order) const {
+    return schedule::limited<Occupancy>(exec, order);
+  }
 };
 template <class Exec, class Access, class Job, class Batch, class Values, class... Others>
 row_update(const Exec&, const Access&, const Job&, const Batch&, const Values&, const Others&...)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/policy/occupancy.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
@@ -138,24 +139,47 @@ struct team_chunks {
   std::int64_t chunk = 0;
   kernels::split_state split{};
   bool is_reported = true;  ///< false for kernels of several host threads, which tools need not expect
+  int teams = 0;            ///< 0: as many as the backend is tuned for
 
+  template <class Exec>
+  [[nodiscard]] int teams_on(const Exec& exec) const {
+    return teams > 0 ? teams : execution_backend<Exec>::tuning(exec).ordered_teams;
+  }
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t, std::int64_t, const Functor& functor) const {
-    return teams_of<tuning_of<Exec>::ordered_team_size>(
-        exec, execution_backend<Exec>::tuning(exec).ordered_teams, functor.lanes(), functor);
+    return teams_of<tuning_of<Exec>::ordered_team_size>(exec, teams_on(exec), functor.lanes(), functor);
   }
   template <class Exec, class Functor>
     requires(!by_rows_of_teams<Functor>)
   void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
                const Functor& functor) const {
-    const int teams = execution_backend<Exec>::tuning(exec).ordered_teams;
+    const int blocks = teams_on(exec);
     std::optional<tool_kernel> report;
     if (is_reported) report.emplace(exec, label);
     execution_backend<Exec>::launch_blocks(
-        exec, label, teams, tuning_of<Exec>::ordered_team_size,
-        kernels::team_chunked<Functor>{functor, items, count, per_item, chunk, split, teams});
+        exec, label, blocks, tuning_of<Exec>::ordered_team_size,
+        kernels::team_chunked<Functor>{functor, items, count, per_item, chunk, split, blocks});
   }
 };
+
+/// An order on no more blocks than an occupancy allows: chunk by chunk, unless it allows all.
+template <class Occupancy, class Exec, class Order>
+[[nodiscard]] auto limited([[maybe_unused]] const Exec& exec, const Order& order) {
+  if constexpr (std::is_same_v<Occupancy, occupancy::full> || is_host_exec<Exec>) {
+    return order;
+  } else {
+    static_assert(std::is_same_v<Order, flat> || std::is_same_v<Order, team_chunks>,
+                  "ferry: occupancy::* does not limit verbs on a cached_table whose batches are searched.");
+    team_chunks chunks;
+    int most = static_cast<int>(most_blocks<Occupancy>(exec));
+    if constexpr (std::is_same_v<Order, team_chunks>) {
+      chunks = order;
+      most = std::min(most, order.teams_on(exec));
+    }
+    chunks.teams = most;
+    return chunks;
+  }
+}
 
 }  // namespace ferry::detail::schedule
 

@@ -99,7 +99,7 @@ ticket update_by_plan(const Update& update, const row_plan& plan) {
     using sum = sum_of<job_type, exec, typename Update::values_type::value_type>;
     const auto source = plan_source<Duplicates, sum>(call, label, plan, values);
     launch_update<Duplicates>(call.exec(), labels, rows.job, update_items{source, plan.positions(), values},
-                              rows.order);
+                              update.limited(rows.order));
   }
   return finish();
 }
@@ -123,9 +123,10 @@ void write_in_place(launch_context<typename Update::exec_type>& call, const std:
                        Job::template replaces_by<values_type>) {
     before_writing();
     using destinations = kernels::index_destinations<typename decltype(source)::index_type, Bounds>;
-    launch_gather(call.exec(), label, values, job.table, destinations{source}, n, rows.order);
+    launch_gather(call.exec(), label, values, job.table, destinations{source}, n, update.limited(rows.order));
   } else {
-    launch_update<Duplicates>(call.exec(), labels, rows.job, update_items{source, n, values}, rows.order);
+    launch_update<Duplicates>(call.exec(), labels, rows.job, update_items{source, n, values},
+                              update.limited(rows.order));
   }
 }
 
@@ -201,6 +202,8 @@ ticket update_rows(Update update) {
   const auto& table = update.job.table;
   const path_kind best =
       choose_path<paths, What, values_space>(update.exec, table, positions_of(batch), planned);
+  const auto& limited =
+      update.template within<typename Chosen::template get<occupancy_category, occupancy::full>>();
   return on_path<paths>(best, [&]<class Path>(Path) {
     [[maybe_unused]] const algorithm chosen = choose_algorithm<Path, Duplicates>(update);
     if constexpr (may_search<Path, Duplicates, Update>())
@@ -208,14 +211,14 @@ ticket update_rows(Update update) {
     if constexpr (may_write_winners<Path, Duplicates, Update>())
       if (chosen == algorithm::winners) return update_by_winners<Path, bounds_policy, Duplicates>(update);
     if constexpr (is_plan<batch_type>)
-      return update_by_plan<Path, ordered>(update, batch);
+      return update_by_plan<Path, ordered>(limited, batch);
     else if constexpr (is_every_row<batch_type>)
-      return update_in_place<Path, bounds_policy, duplicates::assume_unique>(update);
+      return update_in_place<Path, bounds_policy, duplicates::assume_unique>(limited);
     else if constexpr (needs_plan<Path, Duplicates, Update>())
-      return update_by_plan<Path, ordered>(update,
+      return update_by_plan<Path, ordered>(limited,
                                            plan_rows_of<bounds_policy>(update.exec, batch, table.rows()));
     else
-      return update_in_place<Path, bounds_policy, Duplicates>(update);
+      return update_in_place<Path, bounds_policy, Duplicates>(limited);
   });
 }
 

@@ -270,8 +270,9 @@ ticket gather_from_peers(const Exec& exec, const Table& table, const Named& name
                          const array_ref<Out, OutSpace>& out, bool shares_rows = true) {
   if (out.size() != 0) require_array_device("gather", exec, out);
   if constexpr (is_plan<Named>)
-    if (shares_rows) return run_gather<path::peer, Bounds>(exec, peer_rows_once<Table>(table), named, out);
-  return run_gather<path::peer, Bounds>(exec, peer_rows<Table>(table), named, out);
+    if (shares_rows)
+      return run_gather<path::peer, chosen_policies<Bounds>>(exec, peer_rows_once<Table>(table), named, out);
+  return run_gather<path::peer, chosen_policies<Bounds>>(exec, peer_rows<Table>(table), named, out);
 }
 
 /// Checks the arguments of a gather by path::peer and gathers.
