@@ -4,7 +4,6 @@
 #include "../../backends/enabled.hpp"
 
 #include <ferry/cache/cache_policy.hpp>
-#include <ferry/cache/detail/choose_slots.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>

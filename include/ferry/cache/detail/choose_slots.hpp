@@ -211,8 +211,8 @@ struct choose_slots {
     return batch;
   }
 
-  /// Moves the unused slots but the first `free_count` ones to the front of the order, and lists those. A tile
-  /// is in registers before any of its slots moves, and none moves to a later tile.
+  /// Moves the unused slots but the first `free_count` ones to the front of the order, and lists those. A
+  /// tile is in registers before any of its slots moves, and none moves to a later tile.
   template <class Team>
   KOKKOS_FUNCTION void take_unused(const Team& team, std::int64_t first_slot, std::uint64_t batch,
                                    std::int64_t free_count) const {
