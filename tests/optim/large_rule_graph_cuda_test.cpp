@@ -5,7 +5,6 @@
 #include "support/watchdog.hpp"
 
 #include <cuda_runtime.h>
-#include <Kokkos_Core.hpp>
 
 /// Steps with large kernels in a CUDA graph: each launch works with the options that were captured, whatever
 /// other kernels were launched in between.
