@@ -2,7 +2,6 @@
 #include "support/test.hpp"
 
 #include <ferry/bags.hpp>
-#include <ferry/optim/grad_norm.hpp>
 
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 

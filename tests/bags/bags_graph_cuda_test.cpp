@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
+#include "support/graph_cuda.hpp"
 #include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <cuda_runtime.h>
-#include <Kokkos_Core.hpp>
-
 /// Bags that a graph pools: the list of long bags is empty again at the end of each launch.
 namespace ferry_test::bags_graph_cuda_test {
-
-void check(cudaError_t status) {
-  CAPTURE(cudaGetErrorString(status));
-  REQUIRE(status == cudaSuccess);
-}
 
 /// Offsets of 60000 bags of 150000 positions, of which one has `length` and the others share the rest.
 std::vector<std::size_t> offsets_with(std::size_t length) {
@@ -27,10 +20,9 @@ std::vector<std::size_t> offsets_with(std::size_t length) {
 TEST_CASE("a graph pools long bags among many short ones", "[long_bags][graph]") {
   constexpr std::size_t rows = 200, width = 128;
   auto random = generator(61);
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const stream queue(cudaStreamNonBlocking);
   {
-    const Kokkos::Cuda exec(stream);
+    const auto& exec = queue.exec();
     const auto values = uneven_values<float>(random, rows * width);
     const auto ids = indices<std::int64_t>(random, 150'000, rows);
     const auto table = make<ferry::device_space>("table", rows, width, values);
@@ -41,25 +33,18 @@ TEST_CASE("a graph pools long bags among many short ones", "[long_bags][graph]")
       return ferry::gather_bags(exec, table, named, offsets, out, ferry::pooling::sum{});
     };
     pool().wait();  // loads the kernels
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    ferry::ticket ticket = pool();
-    cudaGraph_t captured = nullptr;
-    check(cudaStreamEndCapture(stream, &captured));
-    cudaGraphExec_t graph = nullptr;
-    check(cudaGraphInstantiate(&graph, captured, 0));
-    check(cudaGraphDestroy(captured));
+    ferry::ticket ticket;
+    graph repeated(queue, [&] { ticket = pool(); });
     for (const std::size_t length : {90'000UL, 0UL, 1024UL, 9000UL, 9000UL}) {
       CAPTURE(length);
       const auto bags = offsets_with(length);
       put(offsets, as_offsets<std::int64_t>(bags));
       put(out, std::vector<float>(out.size(), 77.0F));
-      check(cudaGraphLaunch(graph, stream));
+      repeated.launch();
       ticket.wait();
       CHECK(same_bits(take(out), pooled<float, float>(values, width, ids, bags, "pooling::sum").rows));
     }
-    check(cudaGraphExecDestroy(graph));
   }
-  check(cudaStreamDestroy(stream));
 }
 
 }  // namespace ferry_test::bags_graph_cuda_test

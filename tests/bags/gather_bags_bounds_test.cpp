@@ -3,9 +3,6 @@
 
 #include <ferry/bags.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 namespace ferry_test::gather_bags_bounds_test {
 
 using Catch::Matchers::ContainsSubstring;

@@ -2,12 +2,9 @@
 #include "bags/bags.hpp"
 #include "quantized/rowwise_int8.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/int8.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
 
 namespace ferry_test::gather_bags_spaces_test {
 

@@ -4,8 +4,6 @@
 
 #include <ferry/bags.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-
 namespace ferry_test::gather_bags_test {
 
 template <class T>

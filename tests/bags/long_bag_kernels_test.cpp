@@ -5,15 +5,6 @@
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
-#include <vector>
-
 /// The kernels by which a device pools long bags, with a device's tiles, run by this thread.
 namespace ferry_test::long_bag_kernels_test {
 

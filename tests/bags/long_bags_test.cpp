@@ -293,15 +293,6 @@ TEST_CASE("a long bag among many short ones keeps its contents for a bad index",
   CHECK(std::equal(good.begin() + 200 * width, good.end(), row(200)));
 }
 
-TEST_CASE("a bag of 100000 positions", "[long_bags]") {
-  auto random = generator(37);
-  const exec_space exec;
-  problem<float> input(random, {100'000, 1, 30'000}, 5);
-  input.check(ferry::pooling::sum{}, input.ids, [&](auto pooling) {
-    ferry::gather_bags(exec, input.table, input.ids, input.offsets, input.out, pooling).wait();
-  });
-}
-
 TEST_CASE("long bags of several tables are pooled in the same order", "[long_bags]") {
   auto random = generator(38);
   const exec_space exec;

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "support/test.hpp"
+
 #include <ferry/extend.hpp>
-#include <ferry/ferry.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 /// A kind of table of its own, in one file: a table whose rows lie in pages, each of which is an allocation.
 /// gather, gather_unique, scatter, scatter_add, step, gather_bags and step_bags take it. ferry/extend.hpp publishes

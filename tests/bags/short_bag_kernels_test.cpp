@@ -6,17 +6,6 @@
 #include <ferry/quantized.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <random>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 /// The kernel by which a device pools bags, with a device's tiles, run by this thread: its path for short bags
 /// and the other one, which give the same bits and reports.
 namespace ferry_test::short_bag_kernels_test {

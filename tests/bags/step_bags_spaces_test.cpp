@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/step_kit.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
 
 #include <ferry/bags.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
 
 namespace ferry_test::step_bags_spaces_test {
 

@@ -4,8 +4,6 @@
 
 #include <ferry/bags.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-
 namespace ferry_test::step_bags_test {
 
 constexpr ferry::optim::adam adam{.lr = 0.05};

@@ -3,14 +3,6 @@
 
 #include "bags/bags.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
-#include <vector>
-
 /// A step on bags against ferry::step on a gradient for every position, which a plain loop makes.
 namespace ferry_test {
 

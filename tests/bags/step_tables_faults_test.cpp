@@ -75,28 +75,6 @@ TEST_CASE("A bad index of one table leaves all tables and states as they are") {
           ContainsSubstring("'items'"));
 }
 
-TEST_CASE("Bad offsets of many tables name the table and the bag") {
-  untouched kit(generator(232));
-  const char* const names[] = {"'users'", "'items'", "'shops'"};
-  for (std::size_t p = 0; p <= 6; ++p) {
-    const std::size_t bag = p < 6 ? p : 5;
-    const auto text = "offsets[" + std::to_string(p) + "] = -3, where bag " + std::to_string(bag % 2) +
-                      " of " + names[bag / 2];
-    CHECK_THAT(kit.refused<ferry::out_of_range>(kit.good, changed(kit.offsets, p, -3), kit.grads),
-               ContainsSubstring(text));
-    CHECK_THAT(kit.refused<ferry::out_of_range>(kit.good, changed(kit.offsets, p, -3), kit.grads,
-                                                ferry::bounds::skip{}, ferry::pooling::sum{}),
-               ContainsSubstring(text));
-  }
-  // Every position must be in a bag.
-  CHECK_THAT(kit.refused<ferry::out_of_range>(kit.good, changed(kit.offsets, 6, 5), kit.grads),
-             ContainsSubstring("offsets[6] = 5") &&
-                 ContainsSubstring("positions without a bag: the last bag of a step ends at position 6"));
-  CHECK_THAT(kit.refused<ferry::out_of_range>(kit.good, changed(kit.offsets, 0, 1), kit.grads),
-             ContainsSubstring("offsets[0] = 1") &&
-                 ContainsSubstring("positions without a bag: the first bag of a step begins at position 0"));
-}
-
 TEST_CASE("Gradients that are not finite leave all tables as they are") {
   untouched kit(generator(233));
   auto infinite = kit.input.grads;
@@ -234,24 +212,6 @@ TEST_CASE("A ticket of a step of many tables may outlive tables and states") {
     exec.fence();
   }
   CHECK_THAT(said<ferry::out_of_range>([&] { late.wait(); }), ContainsSubstring("bag 0 of 'items' [10 x 3]"));
-}
-
-TEST_CASE("After a fault the next step of many tables is as the first") {
-  untouched kit(generator(235));
-  CHECK_THROWS_AS(ferry::step_bags(exec_space{}, adam, ferry::for_each_table(kit.tables), kit.states,
-                                   changed(kit.good, 2, 10), kit.offsets, kit.grads)
-                      .wait(),
-                  ferry::out_of_range);
-  ferry::step_bags(exec_space{}, adam, ferry::for_each_table(kit.tables), kit.states, kit.good, kit.offsets,
-                   kit.grads)
-      .wait();
-  untouched second(generator(235));
-  for (std::size_t t = 0; t < 3; ++t)
-    ferry::step_bags(exec_space{}, adam, second.tables[t], second.states[t],
-                     std::vector<std::int64_t>{kit.good[2 * t], kit.good[2 * t + 1]}, 1,
-                     make<ferry::device_space>("grads", 2, kit.input.widths[t], kit.input.grads_of(t)))
-        .wait();
-  check_same(taken<float, float>(second.tables, second.states), taken<float, float>(kit.tables, kit.states));
 }
 
 }  // namespace ferry_test::step_tables_faults_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/table_kit.hpp"
-#include "reference/optimizers.hpp"
+#include "optim/step_kit.hpp"
 #include "support/oracle.hpp"
 
 #include <ferry/bags.hpp>
@@ -41,7 +41,6 @@ TEST_CASE("A step of many tables is Adam's on the sums of the shares of rows") {
   const std::vector<std::size_t> widths{3, 33, 1, 130};
   const table_batch<double, std::int32_t, double> input(random, widths, 12);
   const ferry::optim::adam rule{.lr = 0.01};
-  const reference::adam_options options{.lr = 0.01};
   auto [tables, states] = tables_and_states<ferry::device_space, ferry::device_space>(rule, input);
   const auto grads = make<ferry::device_space>("grads", input.batch, input.width, input.grads);
   for (int s = 0; s < 3; ++s)
@@ -50,28 +49,24 @@ TEST_CASE("A step of many tables is Adam's on the sums of the shares of rows") {
         .wait();
   for (std::size_t t = 0; t < widths.size(); ++t) {
     const std::size_t width = widths[t];
-    reference::trained_table expected(input.rows[t], width);
-    expected.weight = input.values[t];
-    std::vector<double> sums(input.rows[t] * width);
-    std::vector<bool> named(input.rows[t]);
+    plain_training<ferry::optim::adam, 2> expected(rule, input.values[t], width);
+    std::map<std::size_t, std::vector<double>> sums;
     for (std::size_t b = 0; b < input.batch; ++b) {
       const std::size_t begin = input.offsets[t * input.batch + b],
                         end = input.offsets[t * input.batch + b + 1];
       for (std::size_t p = begin; p < end; ++p) {
-        const auto row = static_cast<std::size_t>(input.ids[p]);
-        named[row] = true;
+        auto& sum = sums[static_cast<std::size_t>(input.ids[p])];
+        sum.resize(width);
         for (std::size_t c = 0; c < width; ++c)
-          sums[row * width + c] += static_cast<double>(input.weights[p]) *
-                                   input.grads[b * input.width + input.column(t) + c] /
-                                   static_cast<double>(end - begin);
+          sum[c] += static_cast<double>(input.weights[p]) *
+                    input.grads[b * input.width + input.column(t) + c] / static_cast<double>(end - begin);
       }
     }
-    for (long step = 1; step <= 3; ++step)
-      for (std::size_t row = 0; row < input.rows[t]; ++row)
-        if (named[row]) reference::step_row(options, expected, row, &sums[row * width], step);
-    CHECK(close(take(tables[t]), expected.weight, 64.0));
-    CHECK(close(take(states[t].field("exp_avg")), expected.first, 64.0));
-    CHECK(close(take(states[t].field("exp_avg_sq")), expected.second, 64.0));
+    for (std::int64_t step = 1; step <= 3; ++step)
+      for (const auto& [row, sum] : sums) expected.step(rule, step, row, sum);
+    CHECK(close(take(tables[t]), expected.weights, 64.0));
+    CHECK(close(take(states[t].field("exp_avg")), expected.state[0], 64.0));
+    CHECK(close(take(states[t].field("exp_avg_sq")), expected.state[1], 64.0));
   }
 }
 

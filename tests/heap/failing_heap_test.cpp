@@ -227,45 +227,6 @@ TEST_CASE("a step with a bad index is not counted where its message lacks memory
   CHECK(failures > 0);
 }
 
-TEST_CASE("8-bit rows survive failing allocations", "[failing_heap]") {
-  struct codes_world {
-    Kokkos::DefaultExecutionSpace exec;
-    std::vector<std::int64_t> indices = batch_indices();
-    ferry::tensor<float, ferry::device_space> table{"table", rows, width}, batch{"batch", n, width};
-    ferry::rowwise_int8_tensor<ferry::device_space> codes{"codes", rows, width};
-  };
-  const auto survive = [](const auto& call) {
-    int failures = 0;
-    for (std::int64_t k = 1;; ++k) {
-      codes_world kit;
-      ferry::init::uniform(kit.exec, kit.table, -1.0f, 1.0f, 7);
-      start_anew();
-      fail_allocation(k);
-      bool thrown = false;
-      try {
-        call(kit);
-      } catch (const std::bad_alloc&) {
-        thrown = true;
-      } catch (const ferry::bad_alloc&) {
-        thrown = true;
-      }
-      const bool failed = fail_allocation(0);
-      if (thrown) {
-        REQUIRE(failed);
-        REQUIRE_NOTHROW(call(kit));
-      }
-      if (!failed) return failures;
-      ++failures;
-    }
-  };
-  CHECK(survive([](codes_world& kit) {
-          ferry::quantize(kit.exec, kit.table, kit.codes).wait();
-          ferry::gather(kit.exec, kit.codes, kit.indices, kit.batch).wait();
-          ferry::scatter(kit.exec, kit.codes, kit.indices, kit.batch).wait();
-          ferry::dequantize(kit.exec, kit.codes, kit.table).wait();
-        }) > 0);
-}
-
 /// Quantized tables in memory that the test reads.
 struct quantized_world {
   using table_type = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::pinned_space>;

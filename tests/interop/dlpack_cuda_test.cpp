@@ -6,7 +6,6 @@
 
 #include <cuda_runtime.h>
 #include <thrust/device_vector.h>
-#include <Kokkos_Core.hpp>
 
 /// Facts that only a device shows: the order of streams, and its runtime's knowledge of addresses.
 namespace ferry_test::dlpack_cuda_test {

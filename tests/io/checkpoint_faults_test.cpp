@@ -157,62 +157,6 @@ TEST_CASE("a save of everything repairs what is damaged, a save of changes leave
   CHECK(table(8, 3) == 1.0f);
 }
 
-TEST_CASE("a save that finds no room leaves the old checkpoint", "[io][checkpoint]") {
-  const temporary_folder root;
-  const std::string folder = saved(root, "run");
-  ferry::tensor<float, ferry::pageable_space> large("large", 40000, 60);
-  put(large, std::vector<float>(40000 * 60, 5.0f));
-  ferry::io::checkpoint run(folder);
-  run.add("table", large);
-
-  // A file may not grow beyond 1 MiB, which has the same effect as a full disk.
-  struct rlimit before {};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = 1 << 20;
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-  std::string now, later;
-  try {
-    run.save();
-  } catch (const ferry::io_error& full) {
-    now = full.what();
-  }
-  try {
-    run.save_async(exec_space{}).wait();
-  } catch (const ferry::io_error& full) {
-    later = full.what();
-  }
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
-  std::signal(SIGXFSZ, signal_before);
-  CHECK_THAT(now, ContainsSubstring("data-3: write at byte") && ContainsSubstring("File too large"));
-  CHECK_THAT(later, ContainsSubstring("File too large"));
-  CHECK(entries_of(folder) == 5);  // manifest, lock, digests, two data files
-
-  target mine;
-  ferry::io::checkpoint old(folder);
-  old.add("table", mine.table);
-  old.load();
-  CHECK(mine.table(7, 3) == 2.0f);
-  run.save();
-  CHECK(entries_of(folder) == 4);
-}
-
-TEST_CASE("a save removes what killed saves have left", "[io][checkpoint]") {
-  const temporary_folder root;
-  const std::string folder = saved(root, "run");
-  write_file(folder + "/data-9", "ferrydat, half of a file");
-  write_file(folder + "/manifest.17-0.part", "half of a manifest");
-  write_file(folder + "/data-mine", "");
-  write_file(folder + "/notes", "");
-  target mine;
-  ferry::io::checkpoint run(folder);
-  run.add("table", mine.table);
-  run.save();
-  CHECK(entries_of(folder) == 6);  // manifest, lock, digests, data-10 or below, data-mine, notes
-  run.load();
-}
-
 TEST_CASE("places that take no checkpoint are refused", "[io][checkpoint]") {
   const temporary_folder folder;
   float number = 1;

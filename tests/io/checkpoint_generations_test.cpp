@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
 #include <ferry/io.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 
 #include "fuzz/manifest_case.hpp"
 #include "io/io_kit.hpp"
-#include "support/arrays.hpp"
 #include "support/captured_stderr.hpp"
 #include "support/folder.hpp"
 #include "support/forked.hpp"
-#include "support/random.hpp"
-#include "support/said.hpp"
-
-#include <catch2/catch_test_macros.hpp>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <numeric>
 #include <set>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 /// Folders that hold several checkpoints.
 namespace ferry_test::checkpoint_generations_test {

@@ -10,16 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <random>
-#include <string>
-#include <thread>
-#include <vector>
 
 /// Checkpoints that many saves have written to, and processes that may open few files.
 namespace ferry_test::checkpoint_many_files_test {

@@ -5,7 +5,6 @@
 #include <ferry/io/checkpoint.hpp>
 #include <ferry/io/safetensors_file.hpp>
 #include <ferry/io/save_safetensors.hpp>
-#include <ferry/rows/scatter.hpp>
 
 /// Objects that change or end between add() and the calls that use them.
 namespace ferry_test::checkpoint_objects_test {
@@ -42,21 +41,6 @@ TEST_CASE("a vector may be resized after it was added to a checkpoint", "[io][ch
     run.load();
     CHECK(list == content);
   }
-}
-
-TEST_CASE("a background save takes a vector as it is at the call", "[io][checkpoint]") {
-  const temporary_folder folder;
-  auto random = generator(372);
-  const std::string path = folder.path() + "/run";
-  ferry::io::checkpoint run(path);
-  std::vector<float> list(3);
-  run.add("list", list);
-  list = values<float>(random, 70000);
-  const std::vector<float> expected = list;
-  auto saving = run.save_async(exec_space{});
-  list = std::vector<float>(5, 1.0F);
-  saving.wait();
-  CHECK(content_of(path, "list", expected.size()) == expected);
 }
 
 TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][checkpoint]") {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstdint>
-
 /// Training that goes on from a checkpoint has the bits of training that never stopped.
 namespace ferry_test::checkpoint_resume_test {
 

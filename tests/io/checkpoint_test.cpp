@@ -129,27 +129,6 @@ TEST_CASE("slices, strided views, vectors, long rows and numbers are saved", "[i
   CHECK(warm);
 }
 
-TEST_CASE("8-bit tables are saved with their scales", "[io][checkpoint]") {
-  const temporary_folder folder;
-  auto random = generator(304);
-  ferry::rowwise_int8_tensor<ferry::pinned_space> table("codes", 50, 19);
-  const auto bytes = random_elements<std::byte>(random, 50 * table.row_bytes());
-  put(table.records(), bytes);
-  ferry::io::checkpoint run(folder.path() + "/run");
-  run.add("codes", table);
-  run.save();
-  ferry::rowwise_int8_tensor<ferry::device_space> loaded("loaded", 50, 19);
-  ferry::io::checkpoint back(folder.path() + "/run");
-  back.add("codes", loaded);
-  back.load();
-  CHECK(take(loaded.records()) == bytes);
-
-  ferry::rowwise_int8_tensor<ferry::device_space> second("other", 50, 20);
-  ferry::io::checkpoint wrong(folder.path() + "/run");
-  wrong.add("codes", second);
-  CHECK_THROWS_WITH(wrong.load(), ContainsSubstring("width is 19 in the file, and 20 here"));
-}
-
 TEST_CASE("floating-point elements are converted on request", "[io][checkpoint]") {
   const temporary_folder folder;
   auto random = generator(305);

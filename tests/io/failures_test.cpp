@@ -6,9 +6,6 @@
 
 #include "io_kit.hpp"
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/resource.h>
@@ -17,10 +14,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace ferry_test::failures_test {
 

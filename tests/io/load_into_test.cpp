@@ -4,8 +4,6 @@
 
 #include <ferry/io.hpp>
 
-#include <Kokkos_Core.hpp>
-
 /// Loads into arrays that exist.
 namespace ferry_test::load_into_test {
 

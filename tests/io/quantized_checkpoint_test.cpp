@@ -5,9 +5,6 @@
 #include "quantized/quantized.hpp"
 #include "support/folder.hpp"
 
-#include <string>
-#include <utility>
-
 namespace ferry_test::quantized_checkpoint_test {
 
 namespace quantization = ferry::quantization;
@@ -17,7 +14,8 @@ void save_and_load(std::mt19937_64& random, std::size_t rows, std::size_t width)
   const temporary_folder folder;
   const auto saved = random_codes<Q>(random, rows, width);
   {
-    auto table = table_of<Q, ferry::mapped_space, ferry::device_space>(saved);
+    using scale_space = std::conditional_t<Q::in_records, ferry::mapped_space, ferry::device_space>;
+    auto table = table_of<Q, ferry::mapped_space, scale_space>(saved);
     ferry::io::checkpoint run(folder.path() + "/run");
     run.add("engram", table);
     auto moved = std::move(table);
@@ -42,6 +40,7 @@ TEST_CASE("quantized tables come back from a checkpoint", "[quantized][checkpoin
   save_and_load<quantization::e4m3>(random, 20, 33);
   save_and_load<quantization::per_row<quantization::e4m3>>(random, 20, 17);
   save_and_load<six_bits>(random, 20, 32);
+  save_and_load<quantization::rowwise_int8>(random, 20, 33);
 }
 
 TEST_CASE("a quantized table whose names are taken leaves a checkpoint as it was",

@@ -2,19 +2,8 @@
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/memory/detail/file.hpp>
 
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <atomic>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::stream_rows_test {
 

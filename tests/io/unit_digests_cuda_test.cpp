@@ -6,15 +6,7 @@
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/quantized.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <string>
-#include <vector>
 
 /// Saves of changes of tables in a device's memory, which a kernel digests.
 namespace ferry_test::unit_digests_cuda_test {

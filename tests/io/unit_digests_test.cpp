@@ -7,23 +7,10 @@
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/quantized.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
-#include <memory>
 #include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 /// Saves of changes, which compare digests of units with those that the folder keeps.
 namespace ferry_test::unit_digests_test {

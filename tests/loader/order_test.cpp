@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/error.hpp>
+#include "support/test.hpp"
+
 #include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/permutation.hpp>
-
-#include "support/random.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <vector>
 
 /// The order of an epoch, and which samples a batch has.
 namespace ferry_test::order_test {
@@ -69,26 +58,6 @@ TEST_CASE("a permutation depends on seed and epoch alone", "[permutation]") {
   std::vector<std::int64_t> now = listed(fixed);
   CHECK(is_permutation(now));
   CHECK_THROWS_AS(permutation(-1), ferry::invalid_argument);
-}
-
-// Over many seeds every sample is equally likely in every place, and all orders of three come about.
-TEST_CASE("permutations are spread evenly", "[permutation]") {
-  constexpr std::int64_t size = 13;
-  constexpr int seeds = 26000;
-  std::vector<int> counts(size * size);
-  std::map<std::vector<std::int64_t>, int> orders;
-  for (int seed = 0; seed < seeds; ++seed) {
-    const permutation order(size, static_cast<std::uint64_t>(seed));
-    for (std::int64_t i = 0; i < size; ++i) ++counts[static_cast<std::size_t>(i * size + order(i))];
-    ++orders[listed(permutation(3, static_cast<std::uint64_t>(seed)))];
-  }
-  double chi = 0;
-  const double expected = static_cast<double>(seeds) / size;
-  for (const int count : counts) chi += (count - expected) * (count - expected) / expected;
-  // (13 - 1)^2 = 144 degrees of freedom: mean 144, deviation 17. The seeds are fixed, so this never varies.
-  CHECK(chi < 144 + 6 * 17);
-  CHECK(orders.size() == 6);
-  for (const auto& order : orders) CHECK(std::abs(order.second - seeds / 6) < 6 * std::sqrt(seeds / 6.0));
 }
 
 TEST_CASE("the batches of all ranks have each sample of an epoch once, and equal numbers", "[order]") {

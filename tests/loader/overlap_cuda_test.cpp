@@ -5,8 +5,6 @@
 
 #include <ferry/loader.hpp>
 
-#include <Kokkos_Core.hpp>
-
 /// Batches travel while the instance that uses them computes.
 namespace ferry_test::overlap_cuda_test {
 

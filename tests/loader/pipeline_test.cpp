@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/error.hpp>
 #include <ferry/loader/detail/pipeline.hpp>
 
 #include "fake_stream.hpp"
 #include "support/captured_stderr.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 #include "support/watchdog.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <stdexcept>
-#include <thread>
-#include <vector>
 
 /// The ring of a prefetcher and its threads on a device whose queues are late by random times.
 namespace ferry_test::pipeline_test {

@@ -224,35 +224,6 @@ TEST_CASE("next() throws the errors of detached work on the instance, each once"
   CHECK(errors == 2);
 }
 
-#if !defined(__SANITIZE_THREAD__)
-// A child has none of the threads: next() says so, and neither the destructor nor exit hangs.
-TEST_CASE("a child process is refused", "[prefetcher]") {
-  const watchdog dog("fork");
-  const exec_space exec;
-  const std::vector<float> table(1000);
-  std::optional<ferry::prefetcher<exec_space, decltype(ferry::samples_of(table))>> batches;
-  batches.emplace(exec, ferry::samples_of(table), ferry::prefetch_options{.batch = 5});
-  REQUIRE(batches->next().has_value());
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    int status = 1;
-    try {
-      static_cast<void>(batches->next());
-    } catch (const ferry::invalid_argument& refused) {
-      status = std::string(refused.what()).find("forked") != std::string::npos ? 0 : 2;
-    }
-    batches.reset();
-    _exit(status);
-  }
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
-  CHECK(batches->next().has_value());
-}
-#endif
-
 // Rows that are read ahead of the steps that update them, against a loop that gathers and steps in turn.
 
 /// The gradient of a row: depends on every bit of it.

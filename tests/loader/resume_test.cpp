@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
 #include <ferry/loader.hpp>
 #include <ferry/loader/detail/pipeline.hpp>
 
-#include "support/arrays.hpp"
 #include "support/captured_stderr.hpp"
-#include "support/random.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 #include "support/watchdog.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// Prefetchers that go on within an epoch, against those that never stopped.
 namespace ferry_test::resume_test {

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/manual_event.hpp"
+#include "support/test.hpp"
 
 #include <ferry/memory/detail/access_tracker.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <chrono>
 #include <future>
-#include <memory>
-#include <stdexcept>
-#include <thread>
-#include <vector>
 
 namespace ferry_test::access_tracker_test {
 

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/memory/block_cache.hpp"
 #include "support/heap_space.hpp"
+#include "support/test.hpp"
 
 #include <ferry/memory/detail/access_tracker.hpp>
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
 
-#include <cstddef>
-#include <map>
-#include <memory>
-#include <random>
 #include <set>
-#include <string_view>
-#include <vector>
 
 /// Random histories of blocks and tensors on several instances, held against a model of what is ordered after
 /// what: a taker of a block comes after all of its uses that have not ended.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <ferry/error.hpp>
-
 namespace ferry_test::joined_test {
 
 TEST_CASE("joined writes texts and numbers", "[memory]") {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <ferry/memory/statistics.hpp>
-
 namespace ferry_test::memory_report_test {
 
 const ferry::memory_holdings::space* find(const ferry::memory_holdings& holdings, std::string_view name) {
@@ -61,22 +59,6 @@ TEST_CASE("the memory report is a table with a line per space and label", "[memo
   }
   CHECK(std::count(widths.begin(), widths.end(), widths.front()) ==
         static_cast<std::ptrdiff_t>(widths.size()));
-}
-
-TEST_CASE("memory is reported while other threads allocate", "[memory_report]") {
-  std::vector<std::jthread> threads;
-  for (int t = 0; t < 3; ++t)
-    threads.emplace_back([t] {
-      for (int i = 0; i < 200; ++i)
-        const ferry::tensor<float, ferry::pageable_space> single("racing " + std::to_string(t * 200 + i),
-                                                                 10 + i);
-    });
-  for (int i = 0; i < 50; ++i) {
-    const auto report = ferry::memory_report();
-    const auto* const usage = find(report, "pageable_space");
-    if (usage == nullptr) continue;
-    for (const auto& entry : usage->labels) CHECK(entry.current <= entry.peak);
-  }
 }
 
 }  // namespace ferry_test::memory_report_test

@@ -102,7 +102,7 @@ TEST_CASE("rows that catch up are counted once, whether their threads share a wa
           "[optim][step_count]") {
   const optim::adam adam{.lr = 0.01, .eps = 0.25};
   for (const std::size_t width : {4, 8, 12, 16, 20, 32, 64, 128, 132, 256, 3, 1}) {
-    for (const std::size_t n : {1, 3, 64, 65, 700}) counts_and_has_the_bits(adam, 900, width, n, 5);
+    for (const std::size_t n : {1, 3, 65, 700}) counts_and_has_the_bits(adam, 900, width, n, 5);
     counts_and_has_the_bits(optim::adamw{.lr = 0.01, .eps = 0.25}, 300, width, 100, 7);
     counts_and_has_the_bits(optim::adam{.lr = 0.01, .eps = 0.25, .maximize = true}, 300, width, 100, 7);
   }
@@ -116,9 +116,10 @@ TEST_CASE("rows in memory of the host that catch up are counted once", "[optim][
   }
 }
 
-TEST_CASE("rows that catch up are counted once where a block takes several", "[optim][step_count]") {
-  counts_and_has_the_bits(optim::adam{.lr = 0.01, .eps = 0.25}, 50000, 128, 40000, 3);
-  counts_and_has_the_bits(optim::adam{.lr = 0.01, .eps = 0.25}, 400000, 8, 390001, 3);
+TEST_CASE("rows that catch up are counted once where a block takes several", "[optim][step_count][once]") {
+  constexpr std::size_t share = ferry::HostExecutionSpace<exec_space> ? 20 : 1;  // a host has no blocks
+  counts_and_has_the_bits(optim::adam{.lr = 0.01, .eps = 0.25}, 50000 / share, 128, 40000 / share, 3);
+  counts_and_has_the_bits(optim::adam{.lr = 0.01, .eps = 0.25}, 400000 / share, 8, 390001 / share, 3);
 }
 
 }  // namespace ferry_test::counted_lanes_test

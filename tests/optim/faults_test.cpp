@@ -125,21 +125,6 @@ TEST_CASE("messages show small options as they are", "[optim][faults]") {
                        MessageMatches(ContainsSubstring("scale is inf, must be > 0 and finite")));
 }
 
-TEST_CASE("rows that count by one policy are not stepped by another", "[optim][faults]") {
-  const exec_space exec;
-  const ferry::optim::adam rule;
-  const std::vector<float> before{1.0f, 2.0f, 3.0f};
-  auto table = make<space>("weights", 1, 3, before);
-  auto state = ferry::optim::make_state(rule, table, ferry::step_count::catch_up{});
-  CHECK_THROWS_MATCHES(ferry::step(exec, rule, table, state, std::vector<int>{0},
-                                   make<ferry::device_space>("grads", 1, 3, before))
-                           .wait(),
-                       ferry::invalid_argument,
-                       MessageMatches(ContainsSubstring("Give every step the same policy")));
-  CHECK(take(table) == before);
-  CHECK(state.steps() == 0);
-}
-
 // Steps that throw before they are enqueued: the state is as if there had been no call.
 
 constexpr std::size_t rows = 5, width = 7;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <ferry/optim/grad_norm.hpp>
-#include <ferry/optim/loss_scale.hpp>
-
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 
@@ -81,19 +78,10 @@ TEST_CASE("gradients of one row are combined before the norm is taken", "[grad_n
   CHECK_THAT(optim::grad_norm(exec, optim::sparse_grads(plan, grads), dense).wait(), WithinRel(limit, 1e-5));
 
   // Below the limit nothing changes, not even in the last bit.
-  auto total = optim::clip_grad_norm(exec, 2 * limit, grads);
-  static_cast<void>(total.wait());
+  const auto before = take(grads);
   auto whole = optim::clip_grad_norm(exec, 1e9, grads, dense);
   CHECK(whole.factor(1e9) == 1.0);
-}
-
-TEST_CASE("gradients below the limit keep their bits", "[grad_norm]") {
-  const exec_space exec;
-  auto random = generator();
-  const auto values = normal_values<float>(random, 999);
-  auto grads = make<ferry::mapped_space>("grads", values);
-  static_cast<void>(optim::clip_grad_norm(exec, 1e6, grads).wait());
-  CHECK(take(grads) == values);
+  CHECK(take(grads) == before);
 }
 
 TEST_CASE("positions without a row count nothing in the norm", "[grad_norm]") {

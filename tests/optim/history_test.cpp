@@ -120,28 +120,6 @@ TEST_CASE("a restored state goes on where it was", "[optim][step_count]") {
   }
 }
 
-TEST_CASE("counters fit their table, and a call that throws keeps none", "[optim][step_count]") {
-  const exec_space exec;
-  const ferry::optim::sgd rule{.lr = 0.1};
-  ferry::tensor<float, ferry::mapped_space> table("weights", rows, width), longer("longer", 1000, width);
-  ferry::init::zeros(exec, table);
-  ferry::init::zeros(exec, longer);
-  ferry::tensor<float, ferry::device_space> grads("grads", 1, width), narrow("narrow", 1, width - 1);
-  ferry::init::zeros(exec, grads);
-  const std::vector<std::int64_t> ids{2}, beyond{900};
-  auto state = ferry::optim::make_state(rule, table);
-  CHECK_THROWS_AS(ferry::step(exec, rule, table, state, ids, narrow, ferry::step_count::per_row{}),
-                  ferry::invalid_argument);
-  CHECK(state.row_steps().size() == 0);
-  ferry::step(exec, rule, table, state, ids, grads).wait();
-  ferry::step(exec, rule, table, state, ids, grads, policy).wait();
-  CHECK_THROWS_AS(ferry::step(exec, rule, longer, state, beyond, grads, policy), ferry::invalid_argument);
-  CHECK_THROWS_AS(ferry::catch_up(exec, rule, longer, state), ferry::invalid_argument);
-  ferry::tensor<float, ferry::device_space> out("out", 1, width);
-  CHECK_THROWS_AS(ferry::gather(exec, rule, longer, state, beyond, out), ferry::invalid_argument);
-  CHECK(state.steps() == 2);
-}
-
 // Several host threads that read rows under step_count::catch_up from one state: readers need no lock of the user's.
 
 namespace history_readers {

@@ -3,13 +3,6 @@
 
 #include "optim/step_kit.hpp"
 
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <vector>
-
 /// Tables of 8-bit rows as bytes, and rules applied to them by plain loops, operation by operation as documented.
 namespace ferry_test {
 
@@ -77,36 +70,6 @@ inline plain_records random_records(std::mt19937_64& random, std::size_t rows, s
 }
 
 inline double to_nearest(double place, std::size_t) { return std::nearbyint(place); }
-
-/// Records and state of float, stepped in the calling thread.
-template <class Rule, int Fields>
-struct plain_int8_training {
-  plain_records table;
-  std::vector<std::vector<float>> state;
-
-  plain_int8_training(const Rule& rule, plain_records start) : table(std::move(start)) {
-    boost::hana::for_each(rule.fields(), [&](const auto& field) {
-      if (field.active) state.emplace_back(table.rows() * table.width, static_cast<float>(field.initial));
-    });
-    REQUIRE(state.size() == static_cast<std::size_t>(Fields));
-  }
-
-  /// The row's new weights, before they become codes; its state is updated.
-  std::vector<float> stepped(const Rule& rule, std::int64_t step, std::size_t row,
-                             const std::vector<float>& gradient) {
-    const auto update = rule.template coefficients<float>(step);
-    std::vector<float> result;
-    for (std::size_t c = 0; c < table.width; ++c) {
-      auto weight = static_cast<float>(table.value(row, c));
-      float field[Fields == 0 ? 1 : Fields] = {};
-      for (std::size_t f = 0; f < state.size(); ++f) field[f] = state[f][row * table.width + c];
-      update.apply(weight, gradient[c], field);
-      for (std::size_t f = 0; f < state.size(); ++f) state[f][row * table.width + c] = field[f];
-      result.push_back(weight);
-    }
-    return result;
-  }
-};
 
 /// The sum of the gradients of each row in float, in the order of the batch.
 inline std::map<std::size_t, std::vector<float>> summed_in_order(const gradient_batch<float>& batch,

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/large_rules.hpp"
+#include "support/graph_cuda.hpp"
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 #include "support/watchdog.hpp"
 
-#include <cuda_runtime.h>
-#include <Kokkos_Core.hpp>
-
 /// Steps with large kernels in a CUDA graph: each launch works with the options that were captured, whatever
 /// other kernels were launched in between.
 namespace ferry_test::large_rule_graph_cuda_test {
-
-void check(cudaError_t status) {
-  CAPTURE(cudaGetErrorString(status));
-  REQUIRE(status == cudaSuccess);
-}
 
 constexpr std::size_t rows = 200, width = 20, n = 150;
 
@@ -29,10 +22,9 @@ auto four_stages() {
 template <class Space, class Path, class Rule>
 void replay(const Rule& rule, const Rule& second_rule) {
   auto random = generator(61);
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreate(&stream));
+  const stream queue;
   {
-    const Kokkos::Cuda instance(stream), other_stream;
+    const Kokkos::Cuda instance(queue.exec()), other_stream;
     const auto start = values<double>(random, rows * width);
     const auto ids = indices<std::int64_t>(random, n, rows);
     const auto grads = make<ferry::device_space>("grads", n, width, values<double>(random, n * width));
@@ -50,23 +42,15 @@ void replay(const Rule& rule, const Rule& second_rule) {
     const auto expected = take(plain);
 
     ferry::ticket ticket;
-    cudaGraph_t captured = nullptr;
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    ticket = ferry::step(instance, rule, table, state, plan, grads, Path{});
-    check(cudaStreamEndCapture(stream, &captured));
-    cudaGraphExec_t graph = nullptr;
-    check(cudaGraphInstantiate(&graph, captured, 0));
-    check(cudaGraphDestroy(captured));
+    graph repeated(queue, [&] { ticket = ferry::step(instance, rule, table, state, plan, grads, Path{}); });
     // Kernels of other options, at once and between.
     for (int launch = 0; launch < 2; ++launch)
       ferry::step(other_stream, second_rule, crowd, crowd_state, plan, grads, Path{}).detach();
-    check(cudaGraphLaunch(graph, stream));
+    repeated.launch();
     ticket.wait();
     CHECK(same_bits(take(table), expected));
     ferry::step(other_stream, second_rule, crowd, crowd_state, plan, grads, Path{}).wait();
-    check(cudaGraphExecDestroy(graph));
   }
-  check(cudaStreamDestroy(stream));
 }
 
 template <class Space, class Path>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/large_rules.hpp"
+#include "optim/step_kit.hpp"
 #include "support/test.hpp"
 
 /// Rules whose kernels take many options or many registers, on every path, against plain loops.
@@ -18,26 +19,14 @@ void train(const Rule& rule, std::size_t width, Path path) {
   auto table = make<Space>("weights", rows, width, expected);
   auto state = ferry::optim::make_state(rule, table);
   for (int step = 0; step < 4; ++step) {
-    const auto ids = indices<std::int64_t>(random, n, rows);
-    const auto gradients = values<double>(random, n * width);
-    const auto device_grads = make<ferry::device_space>("grads", n, width, gradients);
-    const auto plan = ferry::make_plan(exec, ids, rows);
-    ferry::step(exec, rule, table, state, plan, device_grads, path).wait();
-    std::map<std::int64_t, std::vector<double>> summed;
-    for (std::size_t p = 0; p < n; ++p) {
-      auto& row = summed[ids[p]];
-      row.resize(width);
-      for (std::size_t c = 0; c < width; ++c) row[c] += gradients[p * width + c];
-    }
-    for (const auto& [row, gradient] : summed)
-      rule.follow(fields[static_cast<std::size_t>(row)],
-                  expected.data() + static_cast<std::size_t>(row) * width, gradient);
+    const auto batch = random_batch<double>(random, n, rows, width);
+    const auto device_grads = make<ferry::device_space>("grads", n, width, batch.values);
+    ferry::step(exec, rule, table, state, ferry::make_plan(exec, batch.rows, rows), device_grads, path)
+        .wait();
+    for (const auto& [row, gradient] : summed(batch, width))
+      rule.follow(fields[row], expected.data() + row * width, gradient);
   }
-  const auto now = take(table);
-  double worst = 0.0;
-  for (std::size_t i = 0; i < now.size(); ++i)
-    worst = std::fmax(worst, std::fabs(now[i] - expected[i]) / std::fmax(1.0, std::fabs(expected[i])));
-  CHECK(worst < 1e-12);
+  CHECK(farthest_apart(take(table), expected) < 1e-12);
 }
 
 /// Every path takes the kernel's options in the same way: all of them for one rule of each kind.

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/ferry.hpp>
-
-#include <Kokkos_Core.hpp>
+#include "support/test.hpp"
 
 #include <boost/hana/tuple.hpp>
-
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 /// Rules of one's own with many options, or many arrays of state.
 namespace ferry_test {

@@ -177,7 +177,7 @@ double rate_at(std::int64_t step) {
 }
 double decay_at(std::int64_t step) { return step < 700 ? 0.02 : 0.3; }
 
-TEST_CASE("late rows of adamw have the bits of dense training", "[optim][step_count]") {
+TEST_CASE("late rows of adamw have the bits of dense training", "[optim][step_count][once]") {
   const auto rule = [](std::int64_t s) {
     return optim::adamw{.lr = rate_at(s), .weight_decay = decay_at(s)};
   };
@@ -203,7 +203,7 @@ TEST_CASE("late rows of adamw have the bits of dense training", "[optim][step_co
       alone{});
 }
 
-TEST_CASE("late rows of other rules have the bits of dense training", "[optim][step_count]") {
+TEST_CASE("late rows of other rules have the bits of dense training", "[optim][step_count][once]") {
   late_rows_have_the_bits<float, 2>(
       7,
       [](std::int64_t s) {
@@ -226,7 +226,7 @@ TEST_CASE("late rows of other rules have the bits of dense training", "[optim][s
       7, [](std::int64_t s) { return optim::lion{.lr = rate_at(s), .weight_decay = decay_at(s)}; }, alone{});
 }
 
-TEST_CASE("late rows in a chain have the bits of dense training", "[optim][step_count]") {
+TEST_CASE("late rows in a chain have the bits of dense training", "[optim][step_count][once]") {
   const auto rule = [](std::int64_t s) {
     return optim::adamw{.lr = rate_at(s), .weight_decay = decay_at(s)};
   };
@@ -242,7 +242,7 @@ TEST_CASE("late rows in a chain have the bits of dense training", "[optim][step_
       [](const float& before, const float& after) { return before + 1.5f * (after - before); });
 }
 
-TEST_CASE("late rows stay numbers without eps", "[optim][step_count]") {
+TEST_CASE("late rows stay numbers without eps", "[optim][step_count][once]") {
   late_row_stays_a_number(optim::adam{.lr = 0.01, .betas = {0.5, 0.9}, .eps = 0.0}, 3000);
   // Moments fade while the weight decays, and it decays further without a term that is small enough.
   late_row_stays_a_number(optim::adamw{.lr = 0.01, .betas = {0.5, 0.9}, .eps = 0.0, .weight_decay = 1.0},

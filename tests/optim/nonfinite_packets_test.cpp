@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/optim/detail/step_inputs.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <random>
-#include <vector>
 
 /// The kernel that looks for values that are infinite or not a number: its packets, one thread after the other, and its
 /// launches on arrays of any alignment. Gaps between rows hold such values, which are nobody's.

@@ -2,6 +2,7 @@
 #include "../../docs/examples/own_rule/normalized_sgd.hpp"
 #include "../../docs/examples/own_rule/sign_only.hpp"
 #include "../../docs/examples/own_rule/signum.hpp"
+#include "optim/step_kit.hpp"
 #include "support/test.hpp"
 
 /// The rules of docs/own_rule.md, written outside the library, on every path and with duplicates, against plain loops.
@@ -27,25 +28,6 @@ static_assert(ferry::Transform<optim::clip_norm> && ferry::Transform<optim::clip
 
 constexpr std::size_t rows = 13, width = 35, n = 21;
 
-/// The summed gradient of each row that a batch names.
-std::map<std::int64_t, std::vector<double>> summed(const std::vector<std::int64_t>& ids,
-                                                   const std::vector<double>& gradients) {
-  std::map<std::int64_t, std::vector<double>> result;
-  for (std::size_t p = 0; p < n; ++p) {
-    auto& row = result[ids[p]];
-    row.resize(width);
-    for (std::size_t c = 0; c < width; ++c) row[c] += gradients[p * width + c];
-  }
-  return result;
-}
-
-double farthest(const std::vector<double>& left, const std::vector<double>& right) {
-  REQUIRE(left.size() == right.size());
-  double worst = 0.0;
-  for (std::size_t i = 0; i < left.size(); ++i) worst = std::fmax(worst, std::fabs(left[i] - right[i]));
-  return worst;
-}
-
 /// Ten steps by ferry on a path, next to follow(weights, row, gradient).
 template <class Space, class Rule, class Path, class Follow, class Look>
 void train(const Rule& rule, Path path, const Follow& follow, const Look& look) {
@@ -56,15 +38,14 @@ void train(const Rule& rule, Path path, const Follow& follow, const Look& look) 
   auto table = make<Space>("weights", rows, width, expected);
   auto state = ferry::optim::make_state(rule, table);
   for (int step = 0; step < 10; ++step) {
-    const auto ids = indices<std::int64_t>(random, n, rows);
-    const auto gradients = values<double>(random, n * width);
-    ferry::step(exec, rule, table, state, ids, make<ferry::device_space>("grads", n, width, gradients), path)
+    const auto batch = random_batch<double>(random, n, rows, width);
+    ferry::step(exec, rule, table, state, batch.rows,
+                make<ferry::device_space>("grads", n, width, batch.values), path)
         .wait();
-    for (const auto& [row, gradient] : summed(ids, gradients))
-      follow(expected.data() + static_cast<std::size_t>(row) * width, static_cast<std::size_t>(row),
-             gradient);
+    for (const auto& [row, gradient] : summed(batch, width))
+      follow(expected.data() + row * width, row, gradient);
   }
-  CHECK(farthest(take(table), expected) < 1e-12);
+  CHECK(farthest_apart(take(table), expected) < 1e-12);
   look(state);
 }
 
@@ -82,7 +63,9 @@ TEMPLATE_TEST_CASE("a rule of one's own", "[optim][own]", ferry::device_space, f
             weights[c] -= rule.lr * (b > 0.0 ? 1.0 : b < 0.0 ? -1.0 : 0.0);
           }
         },
-        [&](const auto& state) { CHECK(farthest(take(state.field("momentum_buffer")), momentum) < 1e-12); });
+        [&](const auto& state) {
+          CHECK(farthest_apart(take(state.field("momentum_buffer")), momentum) < 1e-12);
+        });
   });
   CHECK_THROWS_AS((own::signum{.momentum = 1.0}.check()), ferry::invalid_argument);
 }

@@ -303,26 +303,6 @@ TEMPLATE_TEST_CASE("rows of records count their steps", "[optim][records][step_c
   });
 }
 
-/// True if a gather from records takes indices of this type.
-template <class Indices>
-bool gather_takes() {
-  using records = decltype(new_records<ferry::mapped_space>(1));
-  using out = ferry::tensor<float, ferry::mapped_space>;
-  return requires(const exec_space& exec, records& object, Indices ids, out& target) {
-    ferry::gather(exec, rule, object, std::forward<Indices>(ids), target);
-  };
-}
-
-TEST_CASE("a gather from records takes constant indices", "[optim][records]") {
-  CHECK(gather_takes<const std::vector<std::int64_t>&>());
-  CHECK(gather_takes<const ferry::row_plan&>());
-}
-
-TEST_CASE("a gather from records takes indices that are not constant", "[optim][records]") {
-  CHECK(gather_takes<std::vector<std::int64_t>&>());
-  CHECK(gather_takes<ferry::row_plan>());
-}
-
 TEST_CASE("steps on records that fail or are skipped change nothing", "[optim][records]") {
   const exec_space exec;
   auto random = generator(1520);

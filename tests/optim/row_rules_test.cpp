@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "optim/step_kit.hpp"
 #include "support/test.hpp"
 
 namespace ferry_test::row_rules_test {
@@ -98,38 +99,24 @@ void train(const Rule& rule, double initial, std::size_t width, Path path, std::
     expected[r].row_moment = initial;
   }
   for (int step = 1; step <= 20; ++step) {
-    const auto ids = indices<std::int64_t>(random, n, rows);
-    const auto gradients = values<T>(random, n * width);
-    const auto device_grads = make<ferry::device_space>("grads", n, width, gradients);
+    const auto batch = random_batch<T>(random, n, rows, width);
+    const auto device_grads = make<ferry::device_space>("grads", n, width, batch.values);
     if (step % 2 == 0)
-      ferry::step(exec, rule, table, state, ids, device_grads, path).wait();
+      ferry::step(exec, rule, table, state, batch.rows, device_grads, path).wait();
     else
-      ferry::step(exec, rule, table, state, ferry::make_plan(exec, ids, rows), device_grads, path).wait();
-    for (std::size_t r = 0; r < rows; ++r) {
-      std::vector<double> sum(width);
-      bool named = false;
-      for (std::size_t p = 0; p < n; ++p) {
-        if (ids[p] != static_cast<std::int64_t>(r)) continue;
-        named = true;
-        for (std::size_t c = 0; c < width; ++c) sum[c] += static_cast<double>(gradients[p * width + c]);
-      }
-      if (named) follow(rule, expected[r], sum, step);
-    }
+      ferry::step(exec, rule, table, state, ferry::make_plan(exec, batch.rows, rows), device_grads, path)
+          .wait();
+    for (const auto& [row, gradient] : summed(batch, width)) follow(rule, expected[row], gradient, step);
   }
-  const auto now = take(table);
-  double worst = 0.0;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    const double right = expected[i / width].weight[i % width];
-    worst =
-        std::fmax(worst, std::fabs(static_cast<double>(now[i]) - right) / std::fmax(1.0, std::fabs(right)));
+  const double tolerance = std::is_same_v<T, double> ? 1e-12 : 2e-5;
+  std::vector<double> weights, moments;
+  for (const auto& row : expected) {
+    weights.insert(weights.end(), row.weight.begin(), row.weight.end());
+    moments.push_back(row.row_moment);
   }
-  CHECK(worst < (std::is_same_v<T, double> ? 1e-12 : 2e-5));
-  if constexpr (decltype(state)::row_fields > 0) {
-    const auto row_field = take(state.row_field_at(0));
-    for (std::size_t r = 0; r < rows; ++r)
-      CHECK(std::fabs(static_cast<double>(row_field[r]) - expected[r].row_moment) <=
-            (std::is_same_v<T, double> ? 1e-12 : 2e-5) * std::fmax(1.0, expected[r].row_moment));
-  }
+  CHECK(farthest_apart(take(table), weights) < tolerance);
+  if constexpr (decltype(state)::row_fields > 0)
+    CHECK(farthest_apart(take(state.row_field_at(0)), moments) < tolerance);
 }
 
 /// Two of the rules in device_space and the others in pageable_space; in mapped_space those that have a number of the row.
@@ -266,12 +253,9 @@ void check(const Rule& rule, double initial, std::uint64_t salt) {
       for (std::size_t c = 0; c < width; ++c)
         follow_paper(rule, expected[static_cast<std::size_t>(ids[p]) * width + c], gradients[p * width + c]);
   }
-  const auto now = take(table);
-  double worst = 0.0;
-  for (std::size_t i = 0; i < now.size(); ++i)
-    worst = std::fmax(worst,
-                      std::fabs(now[i] - expected[i].weight) / std::fmax(1.0, std::fabs(expected[i].weight)));
-  CHECK(worst < 1e-12);
+  std::vector<double> weights;
+  for (const element& cell : expected) weights.push_back(cell.weight);
+  CHECK(farthest_apart(take(table), weights) < 1e-12);
 }
 
 TEST_CASE("lion follows its paper", "[optim][lion]") {

@@ -2,9 +2,6 @@
 #include "optim/step_kit.hpp"
 #include "support/test.hpp"
 
-#include <ferry/error.hpp>
-#include <ferry/optim/schedules.hpp>
-
 #include <boost/hana/tuple.hpp>
 
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -164,13 +161,6 @@ TEST_CASE("rows that count have the bits of plain loops under a schedule", "[opt
         30,
         [&](std::int64_t s) { return falling_rate_apart{{.lr = rate(s), .decay = s < 9 ? 0.01 : decay}}; },
         single);
-}
-
-TEST_CASE("rules that look at whole rows count them under a schedule, too", "[optim][step_count][schedule]") {
-  using namespace ferry::optim;
-  per_row_is_global_where_all_are_named(lamb{});
-  per_row_is_global_where_all_are_named(partial_rowwise_adam{});
-  per_row_is_global_where_all_are_named(adam{});
 }
 
 TEST_CASE("a schedule costs a step of rows that count no more than the first did",

@@ -3,8 +3,6 @@
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
-#include <ferry/int8.hpp>
-
 /// Policies and transforms of steps together, where one could upset the other.
 namespace ferry_test::step_mix_test {
 
@@ -216,32 +214,6 @@ TEST_CASE("bad indices that are skipped or clamped, under transforms and counter
     run({0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}, ferry::bounds::skip{}, ferry::duplicates::assume_unique{});
     run({1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, ferry::bounds::clamp{}, ferry::duplicates::assume_unique{});
   });
-}
-
-TEST_CASE("tables without columns", "[optim][step]") {
-  const exec_space exec;
-  const std::vector<std::int64_t> ids{1, 1, 3}, bad{1, 99};
-  const ferry::tensor<float, ferry::device_space> grads("grads", 3, 0), two("two", 2, 0);
-  const ferry::optim::chain chain{ferry::optim::adam{}, ferry::optim::clip_norm{}};
-  ferry::tensor<float, space> table("weights", rows, 0);
-  auto state = ferry::optim::make_state(chain, table);
-  ferry::rowwise_int8_tensor<space> codes("codes", rows, 0);
-  auto of_codes = ferry::optim::make_state(chain, codes);
-  auto records = ferry::optim::make_records<float, space>(chain, "records", rows, 0);
-  for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
-    CAPTURE(path.name);
-    ferry::step(exec, chain, table, state, ids, grads, path, ferry::nonfinite::skip{}).wait();
-    ferry::step(exec, chain, codes, of_codes, ids, grads, path, ferry::nonfinite::skip{}).wait();
-    ferry::step(exec, chain, records, ids, grads, path, ferry::nonfinite::skip{}).wait();
-    const ferry::nonfinite::skip skip;
-    CHECK_THROWS_AS(ferry::step(exec, chain, table, state, bad, two, path, skip).wait(), ferry::out_of_range);
-    CHECK_THROWS_AS(ferry::step(exec, chain, codes, of_codes, bad, two, path, skip).wait(),
-                    ferry::out_of_range);
-    CHECK_THROWS_AS(ferry::step(exec, chain, records, bad, two, path, skip).wait(), ferry::out_of_range);
-  });
-  CHECK(state.steps() == 4);
-  CHECK(of_codes.steps() == 4);
-  CHECK(records.steps() == 4);
 }
 
 TEST_CASE("max_norm comes last, wherever it is written", "[optim][transforms]") {

@@ -109,25 +109,6 @@ TEST_CASE("a NaN stays one after clip_value", "[optim][transforms]") {
   CHECK(now[5] == 0.0f);
 }
 
-TEST_CASE("a step on no rows counts under transforms", "[optim][transforms]") {
-  const exec_space exec;
-  const auto factors = make<ferry::mapped_space>("factors", std::vector<float>(rows, 0.5f));
-  const auto mask = make<ferry::mapped_space>("mask", std::vector<std::uint8_t>(rows, 0));
-  const ferry::optim::chain chain{ferry::optim::adam{}, ferry::optim::clip_norm{1.0},
-                                  ferry::optim::row_rates{factors}, ferry::optim::frozen_rows{mask}};
-  const std::vector<float> start(rows * 4, 3.0f);
-  auto table = make<ferry::mapped_space>("weights", rows, 4, start);
-  auto state = ferry::optim::make_state(chain, table);
-  const ferry::tensor<float, ferry::device_space> none("none", 0, 4);
-  const std::vector<std::int64_t> nothing;
-  for_each_path<ferry::mapped_space, ferry::device_space, work::changes>([&](auto path) {
-    ferry::step(exec, chain, table, state, nothing, none, path).wait();
-    ferry::step(exec, chain, table, state, ferry::make_plan(exec, nothing, rows), none, path).wait();
-  });
-  CHECK(state.steps() == 8);
-  CHECK(take(table) == start);
-}
-
 TEST_CASE("a step refuses transforms that do not fit", "[optim][transforms]") {
   using namespace ferry::optim;
   const exec_space exec;

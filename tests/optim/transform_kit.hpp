@@ -3,12 +3,6 @@
 
 #include "optim/step_kit.hpp"
 
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <vector>
-
 /// Transforms of a step and rules that see whole rows, as plain loops in double.
 namespace ferry_test {
 

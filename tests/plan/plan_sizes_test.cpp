@@ -6,7 +6,6 @@
 
 #include <ferry/bags.hpp>
 #include <ferry/int8.hpp>
-#include <ferry/tensor/kokkos.hpp>
 
 namespace ferry_test::plan_sizes_test {
 

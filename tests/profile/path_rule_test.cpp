@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/profile/detail/path_rule.hpp>
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <vector>
 
 namespace ferry_test::path_rule_test {
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "quantized/rowwise_int8.hpp"
 #include "reference/minifloat.hpp"
 #include "rows/conversion.hpp"
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
 #include <ferry/quantized.hpp>
+#include <ferry/quantized/detail/decode_rows.hpp>
 
 /// Quantized rows as plain loops in double decode them.
 namespace ferry_test {
@@ -82,7 +84,7 @@ struct nibbles_of_48 : nibbles_by_words {
 };
 static_assert(ferry::Quantization<nibbles_of_48>);
 
-/// The bytes of codes and scales of a table.
+/// The bytes of codes and scales of a table. In records both lie together.
 struct coded_bytes {
   std::size_t rows = 0, width = 0;
   std::vector<unsigned char> codes, scales;
@@ -106,7 +108,10 @@ coded_bytes random_codes(std::mt19937_64& random, std::size_t rows, std::size_t 
     using scale = typename Q::scale_type;
     std::vector<scale> scales(rows * scale_count<Q>(width));
     for (auto& scale_value : scales) {
-      if constexpr (sizeof(scale) == 1)
+      if constexpr (Q::in_records)
+        scale_value = {std::ldexp(1.0f, static_cast<int>(random() % 9) - 8),
+                       std::ldexp(static_cast<float>(random() % 4096) - 2048.0f, -8)};
+      else if constexpr (sizeof(scale) == 1)
         scale_value =
             scale::from_bits(static_cast<std::uint8_t>(random() % 23 == 0 ? random() : 100 + random() % 40));
       else
@@ -137,10 +142,11 @@ double code_value(unsigned code) {
                             : reference::magnitude_of(reference::e2m1_layout, code & 7u);
 }
 
-/// The numbers of a table: products of two floats, which a double holds exactly, rounded to float.
-template <class Q>
-std::vector<float> decoded(const coded_bytes& bytes) {
-  std::vector<float> result;
+/// The numbers of a table: products of two floats, which a double holds exactly, rounded to float and then to Out.
+/// 8-bit rows, which have offsets, are rounded once.
+template <class Q, class Out = float>
+std::vector<Out> decoded(const coded_bytes& bytes) {
+  std::vector<Out> result;
   const std::size_t row_bytes = code_bytes<Q>(bytes.width), blocks = scale_count<Q>(bytes.width);
   for (std::size_t row = 0; row < bytes.rows; ++row)
     for (std::size_t c = 0; c < bytes.width; ++c) {
@@ -154,15 +160,21 @@ std::vector<float> decoded(const coded_bytes& bytes) {
         const std::size_t block = Q::block == 0 ? 0 : c / static_cast<std::size_t>(Q::block);
         typename Q::scale_type scale;
         std::memcpy(&scale, bytes.scales.data() + (row * blocks + block) * sizeof scale, sizeof scale);
-        if constexpr (std::is_same_v<typename Q::scale_type, ferry::ue8m0_t>)
+        if constexpr (Q::in_records) {
+          result.push_back(converted_once<Out>(static_cast<double>(scale.offset) +
+                                               static_cast<double>(scale.scale) * code));
+          continue;
+        } else if constexpr (std::is_same_v<typename Q::scale_type, ferry::ue8m0_t>) {
           step = reference::value_of(reference::byte_format::e8m0, scale.bits());
-        else if constexpr (std::is_same_v<typename Q::scale_type, ferry::fp8_e4m3_t>)
+        } else if constexpr (std::is_same_v<typename Q::scale_type, ferry::fp8_e4m3_t>) {
           step = static_cast<double>(
               static_cast<float>(step * reference::value_of(reference::byte_format::e4m3, scale.bits())));
-        else
+        } else {
           step = number(scale);
+        }
       }
-      result.push_back(static_cast<float>(code_value<Q>(code) * step));
+      if constexpr (!Q::in_records)
+        result.push_back(converted_once<Out>(static_cast<float>(code_value<Q>(code) * step)));
     }
   return result;
 }
@@ -187,22 +199,84 @@ std::vector<unsigned char> bytes_of(const std::vector<T>& codes) {
   return result;
 }
 
+/// The memory of a table's rows: codes, or records of codes and a scale with zeros behind them.
+template <class Q>
+std::vector<unsigned char> row_memory(const coded_bytes& bytes) {
+  if constexpr (!Q::in_records) {
+    return bytes.codes;
+  } else {
+    constexpr std::size_t scale = sizeof(typename Q::scale_type);
+    const std::size_t record = record_bytes(bytes.width);
+    std::vector<unsigned char> memory(bytes.rows * record);
+    for (std::size_t row = 0; row < bytes.rows; ++row) {
+      std::copy_n(bytes.codes.data() + row * bytes.width, bytes.width, memory.data() + row * record);
+      std::copy_n(bytes.scales.data() + row * scale, scale, memory.data() + row * record + bytes.width);
+    }
+    return memory;
+  }
+}
+
 template <class Q, class Space, class ScaleSpace = Space>
 ferry::quantized_tensor<Q, Space, ScaleSpace> table_of(const coded_bytes& bytes,
                                                        const char* label = "weights") {
   ferry::quantized_tensor<Q, Space, ScaleSpace> table(label, bytes.rows, bytes.width);
-  put(table.codes(), elements_of<typename Q::code_type>(bytes.codes));
-  if constexpr (ferry::has_scales<Q>) put(table.scales(), elements_of<typename Q::scale_type>(bytes.scales));
+  const auto memory = elements_of<typename Q::code_type>(row_memory<Q>(bytes));
+  if constexpr (Q::in_records) {
+    put(table.records(), memory);
+  } else {
+    put(table.codes(), memory);
+    if constexpr (ferry::has_scales<Q>)
+      put(table.scales(), elements_of<typename Q::scale_type>(bytes.scales));
+  }
   if constexpr (Q::has_tensor_scale) table.set_scale(bytes.tensor_scale);
   return table;
 }
 
-/// The bytes that a table has now.
+/// The bytes that a table has now. Records end with zeros.
 template <class Q, class Space, class ScaleSpace>
 coded_bytes bytes_of(const ferry::quantized_tensor<Q, Space, ScaleSpace>& table) {
-  coded_bytes bytes{table.rows(), table.width(), bytes_of(take(table.codes())), {}, table.scale()};
-  if constexpr (ferry::has_scales<Q>) bytes.scales = bytes_of(take(table.scales()));
+  coded_bytes bytes{table.rows(), table.width(), {}, {}, table.scale()};
+  if constexpr (Q::in_records) {
+    const auto records = bytes_of(take(table.records()));
+    for (std::size_t begin = 0; begin < records.size(); begin += record_bytes(bytes.width)) {
+      const auto codes = records.begin() + static_cast<std::ptrdiff_t>(begin);
+      const auto scale = codes + static_cast<std::ptrdiff_t>(bytes.width), padding = scale + 8;
+      bytes.codes.insert(bytes.codes.end(), codes, scale);
+      bytes.scales.insert(bytes.scales.end(), scale, padding);
+      const auto end = codes + static_cast<std::ptrdiff_t>(record_bytes(bytes.width));
+      CHECK(std::count(padding, end, 0) == end - padding);
+    }
+  } else {
+    bytes.codes = bytes_of(take(table.codes()));
+    if constexpr (ferry::has_scales<Q>) bytes.scales = bytes_of(take(table.scales()));
+  }
   return bytes;
+}
+
+/// Numbers of several magnitudes.
+template <class V>
+std::vector<V> numbers_for(std::mt19937_64& random, std::size_t count) {
+  std::normal_distribution<float> unit;
+  std::vector<V> result;
+  for (std::size_t i = 0; i < count; ++i)
+    result.push_back(V(std::ldexp(unit(random), static_cast<int>(random() % 9) - 4)));
+  return result;
+}
+
+/// The kernel that decodes rows on devices, run by a host: by units, and by parts where it takes them.
+template <class Out, class Memory, class Source>
+void check_decode(const Memory& table, const Source& source, std::size_t n, std::size_t width, Out* out,
+                  const std::vector<Out>& poison, const std::vector<Out>& expected) {
+  using kernel = ferry::kernels::decode_rows<Memory, Out, Source, false>;
+  const auto columns = static_cast<std::int64_t>(width), items = static_cast<std::int64_t>(n);
+  for (const bool in_parts : {false, kernel::takes_parts(table, false)}) {
+    std::copy(poison.begin(), poison.end(), out);
+    const std::int64_t units = kernel::units_of(table, columns, in_parts);
+    const kernel decode{table, columns, out,     columns, ferry::detail::fast_divisor(units),
+                        items, source,  in_parts};
+    for (std::int64_t i = 0; i < items * units; ++i) decode(i);
+    CHECK(same_values(std::vector<Out>(out, out + n * width), expected));
+  }
 }
 
 inline bool same(const coded_bytes& a, const coded_bytes& b) {

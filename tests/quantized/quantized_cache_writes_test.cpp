@@ -13,15 +13,6 @@ namespace quantization = ferry::quantization;
 namespace duplicates = ferry::duplicates;
 using by_rows = quantization::per_row<quantization::e4m3>;
 
-/// Numbers of several magnitudes.
-std::vector<float> numbers_for(std::mt19937_64& random, std::size_t count) {
-  std::normal_distribution<float> unit;
-  std::vector<float> result;
-  for (std::size_t i = 0; i < count; ++i)
-    result.push_back(std::ldexp(unit(random), static_cast<int>(random() % 7) - 3));
-  return result;
-}
-
 /// A table behind a cache, and one without.
 template <class Q, class Space, class ScaleSpace>
 struct twins {
@@ -42,7 +33,8 @@ struct twins {
     ferry::quantized_tensor<Q, Space, ScaleSpace> codes("table", rows, width);
     if constexpr (Q::has_tensor_scale) codes.set_scale(0.37f);
     ferry::quantize(
-        exec, make<ferry::mapped_space>("numbers", rows, width, numbers_for(random, rows * width)), codes)
+        exec, make<ferry::mapped_space>("numbers", rows, width, numbers_for<float>(random, rows * width)),
+        codes)
         .wait();
     return codes;
   }
@@ -77,7 +69,7 @@ void compare_scatters(std::uint64_t salt, std::size_t width) {
       const std::size_t n = random() % 8 == 0 ? 0 : 1 + random() % 60;
       const auto ids = repeats ? skewed<std::int64_t>(random, n, rows, 10, 7)
                                : unique_indices<std::int64_t>(random, n, rows);
-      const auto batch = make<ferry::device_space>("batch", n, width, numbers_for(random, n * width));
+      const auto batch = make<ferry::device_space>("batch", n, width, numbers_for<float>(random, n * width));
       ferry::scatter(exec, plain, ids, batch, policies...).wait();
       if (random() % 2 == 0)
         ferry::scatter(exec, hot, ids, batch, policies...).wait();
@@ -119,7 +111,7 @@ void compare_steps(std::uint64_t salt, std::size_t width, const Rule& rule, Poli
     for (int turn = 0; turn < 7; ++turn) {
       const std::size_t n = turn == 3 ? 0 : turn == 5 ? rows : 1 + random() % 60;
       const auto ids = skewed<std::int64_t>(random, n, rows, 10, 7);
-      const auto grads = make<ferry::device_space>("grads", n, width, numbers_for(random, n * width));
+      const auto grads = make<ferry::device_space>("grads", n, width, numbers_for<float>(random, n * width));
       if (turn == 5) {
         ferry::step(exec, rule, plain, expected, grads, policies...).wait();
         ferry::step(exec, rule, hot, state, grads, policies...).wait();
@@ -183,7 +175,7 @@ TEST_CASE("writes behind a cache that exchanges its rows in parts", "[cache][qua
       for (std::size_t i = 0; i < n; ++i)
         ids.push_back(
             static_cast<std::int64_t>((popular + random() % (random() % 4 == 0 ? rows : 12)) % rows));
-      const auto batch = make<ferry::device_space>("batch", n, width, numbers_for(random, n * width));
+      const auto batch = make<ferry::device_space>("batch", n, width, numbers_for<float>(random, n * width));
       if (turn % 3 == 0) {
         ferry::scatter(exec, plain, ids, batch).wait();
         ferry::scatter(exec, hot, ids, batch).wait();
@@ -208,7 +200,7 @@ TEST_CASE("refused writes behind a cache leave rows as they are", "[cache][quant
   auto& [exec, row_count, columns, table, plain, hot] = pair;
   const ferry::optim::sgd rule;
   auto state = ferry::optim::make_state(rule, hot);
-  const auto batch = make<ferry::device_space>("batch", 3, width, numbers_for(random, 3 * width));
+  const auto batch = make<ferry::device_space>("batch", 3, width, numbers_for<float>(random, 3 * width));
   const std::vector<int> bad_indices{3, 20, 5}, repeats{3, 7, 3}, ids{1, 2, 3};
   const auto range = said<ferry::out_of_range>([&] { ferry::scatter(exec, hot, bad_indices, batch).wait(); });
   CHECK(has(range, "1 of 3"));
@@ -238,7 +230,7 @@ TEST_CASE("a cache that ends writes codes and scales back", "[cache][quantized]"
   auto table = table_of<q, ferry::mapped_space>(bytes);
   auto plain = table_of<q, ferry::mapped_space>(bytes);
   const auto ids = indices<std::int64_t>(random, 40, rows);
-  const auto batch = make<ferry::device_space>("batch", 40, width, numbers_for(random, 40 * width));
+  const auto batch = make<ferry::device_space>("batch", 40, width, numbers_for<float>(random, 40 * width));
   ferry::scatter(exec, plain, ids, batch).wait();
   {
     ferry::cached_table hot(table, ferry::cache::first{.rows = 12});

@@ -1,58 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/any_sharding.hpp"
-#include "quantized.hpp"
-#include "support/folder.hpp"
-#include "support/test.hpp"
-#include "support/watchdog.hpp"
+#include "shards_kit.hpp"
 
 #include <ferry/cache.hpp>
-#include <ferry/distributed.hpp>
-#include <ferry/io.hpp>
 
 /// Writes to sharded quantized tables: the bytes of one table that gets the batches of all ranks by rank.
 namespace ferry_test::quantized_shard_writes_test {
 
-namespace quantization = ferry::quantization;
 namespace duplicates = ferry::duplicates;
-using by_rows = quantization::per_row<quantization::e4m3>;
-using host = ferry::mapped_space;
-/// Kokkos::Threads serves the thread that initialised Kokkos only.
-#ifdef KOKKOS_ENABLE_THREADS
-using rank_space = Kokkos::Serial;
-#else
-using rank_space = exec_space;
-#endif
-
-ferry::communicator group_of(int ranks) {
-  return ferry::communicator::threads(ranks, {.deadline = std::chrono::seconds(30)});
-}
 
 enum class shardings { some, all };
-
-/// Calls test(sharding) for four shardings of one type, which kernels know. `all`: also for one whose owners
-/// the host finds, and for replicated rows.
-template <shardings Which, class Test>
-void for_each_sharding(const Test& test) {
-  using kind = any_sharding::kind;
-  for (const kind chosen : {kind::cyclic, kind::block, kind::hashed, kind::table_wise}) {
-    INFO("sharding " << static_cast<int>(chosen) << " of any_sharding");
-    test(any_sharding{chosen});
-  }
-  if constexpr (Which == shardings::all) {
-    test(ferry::sharding::replicated{});
-    test(host_sharding{{kind::hashed}});
-  }
-}
-
-/// Numbers of several magnitudes.
-template <class T>
-std::vector<T> numbers_for(std::mt19937_64& random, std::size_t count) {
-  std::normal_distribution<float> unit;
-  std::vector<T> result;
-  for (std::size_t i = 0; i < count; ++i)
-    result.push_back(T(std::ldexp(unit(random), static_cast<int>(random() % 7) - 3)));
-  return result;
-}
 
 template <class T>
 ferry::tensor<T, host> tensor_of(const std::vector<T>& numbers, std::size_t columns) {
@@ -93,28 +49,6 @@ struct rank_batches {
   const auto& values_of(int rank) const { return parts[static_cast<std::size_t>(rank)]; }
 };
 
-template <class Table>
-std::vector<unsigned char> bytes_in(const Table& table) {
-  using quantization_type = typename Table::quantization;
-  if constexpr (quantization_type::in_records) {
-    return bytes_of(take(table.records()));
-  } else {
-    auto bytes = bytes_of(take(table.codes()));
-    if constexpr (ferry::has_scales<quantization_type>) {
-      const auto scales = bytes_of(take(table.scales()));
-      bytes.insert(bytes.end(), scales.begin(), scales.end());
-    }
-    return bytes;
-  }
-}
-
-template <class Exec, class Sharded>
-auto bytes_of_shards(const Exec& exec, const Sharded& big) {
-  ferry::quantized_tensor<typename Sharded::quantization, host> read("read", big.rows(), big.width());
-  ferry::copy(exec, big, read).wait();
-  return bytes_in(read);
-}
-
 /// An ordinary table of random numbers, and a sharded one with the same bytes.
 template <class Q, class Space, class ScaleSpace, class Spread>
 struct tables {
@@ -145,7 +79,7 @@ void compare_scatters(std::uint64_t salt, std::size_t columns, Policies... polic
   constexpr bool may_repeat = policy::needs_plan && !policy::forbids;
   constexpr bool by_plans = sizeof...(Policies) == 0 || std::is_same_v<policy, duplicates::sum>;
   for (const int ranks : {1, 2, 3, 4})
-    for_each_sharding<Which>([&](auto spread) {
+    for_each_sharding<Which == shardings::all>([&](auto spread) {
       const std::size_t rows = 1 + random() % 90;
       const auto comm = group_of(ranks);
       tables<Q, Space, ScaleSpace, decltype(spread)> pair(exec, random, comm, rows, columns, spread);
@@ -169,7 +103,7 @@ void compare_scatters(std::uint64_t salt, std::size_t columns, Policies... polic
             else
               ferry::scatter(exec, big, ferry::make_plan(exec, named, rows), values, policies...).wait();
           });
-        REQUIRE(bytes_of_shards(exec, big) == bytes_in(table));
+        REQUIRE(same(bytes_of_shards(exec, big), bytes_of(table)));
       }
     });
 }
@@ -231,7 +165,7 @@ void compare_steps(std::uint64_t salt, std::size_t columns, const Rule& rule, Po
   constexpr bool sums_by_rank = chosen::template names<ferry::reduce_category>;
   constexpr bool in_every_form = sizeof...(Policies) == 0 || Which == shardings::all;
   for (const int ranks : {1, 2, 3, 4})
-    for_each_sharding<Which>([&](auto spread) {
+    for_each_sharding<Which == shardings::all>([&](auto spread) {
       const std::size_t rows = 1 + random() % 70;
       const auto comm = group_of(ranks);
       tables<Q, Space, ScaleSpace, decltype(spread)> pair(exec, random, comm, rows, columns, spread);
@@ -287,7 +221,7 @@ void compare_steps(std::uint64_t salt, std::size_t columns, const Rule& rule, Po
                     .wait();
             });
         }
-        REQUIRE(bytes_of_shards(exec, big) == bytes_in(table));
+        REQUIRE(same(bytes_of_shards(exec, big), bytes_of(table)));
         REQUIRE(same_state(exec, state, plain, big));
       }
     });
@@ -353,8 +287,20 @@ void write_on_devices(std::uint64_t salt, std::size_t columns) {
         ferry::copy(instance, named, list).wait();
         ferry::copy(instance, batch.values_of(rank), values).wait();
         act_on_shards(instance, list, values);
+        const auto gathers = [&](const char* claim, const auto& read, auto... path) {
+          ferry::init::constant(instance, values, -7.0f);
+          ferry::gather(instance, big, read, values, path...).wait();
+          ferry::tensor<float, host> expected("expected", named.size(), columns);
+          ferry::gather(exec, table, named, expected).wait();
+          expect(same_values(take(values), take(expected)), claim);
+        };
+        gathers("by peers", list, ferry::path::peer{});
+        gathers("together", list);
+        gathers("exchanged", list, ferry::path::exchange{});
+        gathers("a sharded plan", ferry::make_plan(instance, named, big));
+        comm.barrier();
       });
-      REQUIRE(bytes_of_shards(exec, big) == bytes_in(table));
+      REQUIRE(same(bytes_of_shards(exec, big), bytes_of(table)));
     };
     const auto scatter_by = [&](auto... policies) {
       write([&](const auto& named,
@@ -411,7 +357,7 @@ void refuse_everywhere(std::uint64_t salt, std::size_t columns) {
   const ferry::optim::adam rule{.lr = 0.1};
   auto state = ferry::optim::make_state(rule, big);
   auto plain = ferry::optim::make_state(rule, table);
-  const auto before = bytes_in(table);
+  const auto before = bytes_of(table);
   const auto values = tensor_of(numbers_for<float>(random, 4 * columns), columns);
   const std::vector<std::vector<std::int64_t>> bad_indices{{1, 2, 29, 4}, {5, 30, 6, 7}, {9, 10, 11, 12}};
   const std::vector<std::vector<std::int64_t>> repeats{{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 3, 11, 12}};
@@ -425,7 +371,7 @@ void refuse_everywhere(std::uint64_t salt, std::size_t columns) {
       CHECK(has(text, word));
       CHECK(has(text, "weights"));
     }
-    CHECK(bytes_of_shards(exec, big) == before);
+    CHECK(same(bytes_of_shards(exec, big), before));
     CHECK(state.steps() == 0);
     CHECK(same_state(exec, state, plain, big));
   };
@@ -535,7 +481,8 @@ TEST_CASE("ranks agree on shapes, factors and states of shards of codes", "[quan
   CHECK(no_state.steps() == 1);
 }
 
-TEST_CASE("checkpoints hold the states of sharded quantized tables", "[quantized][distributed][io]") {
+TEST_CASE("checkpoints hold the codes, factors and states of sharded quantized tables",
+          "[quantized][distributed][io]") {
   const watchdog guard("checkpoints of states of quantized shards");
   auto random = generator(881);
   const rank_space exec;
@@ -544,8 +491,8 @@ TEST_CASE("checkpoints hold the states of sharded quantized tables", "[quantized
   constexpr std::size_t rows = 41, columns = 32;
   const auto comm = group_of(3);
   const ferry::optim::adam rule{.lr = 0.1};
-  tables<quantization::mxfp8, host, host, ferry::sharding::cyclic> pair(exec, random, comm, rows, columns,
-                                                                        {});
+  tables<quantization::nvfp4, host, ferry::device_space, ferry::sharding::hashed<3>> pair(exec, random, comm,
+                                                                                          rows, columns, {});
   auto& [table, big] = pair;
   auto plain = ferry::optim::make_state(rule, table);
   auto state = ferry::optim::make_state(rule, big);
@@ -565,9 +512,11 @@ TEST_CASE("checkpoints hold the states of sharded quantized tables", "[quantized
     ferry::io::checkpoint run(path);
     run.add("w", table);
     run.add("adam", rule, plain);
+    table.set_scale(0.5f);
     run.load();
+    CHECK(table.scale() == big.scale());
   }
-  CHECK(bytes_of_shards(exec, big) == bytes_in(table));
+  CHECK(same(bytes_of_shards(exec, big), bytes_of(table)));
   CHECK(same_state(exec, state, plain, big));
   CHECK(plain.seed() == state.seed());
   const rank_batches<float> batch(random, 3, rows, columns);
@@ -576,7 +525,7 @@ TEST_CASE("checkpoints hold the states of sharded quantized tables", "[quantized
     ferry::step(exec, rule, big, state, batch.indices_of(rank), batch.values_of(rank), stochastic).wait();
     comm.barrier();
   });
-  CHECK(bytes_of_shards(exec, big) == bytes_in(table));
+  CHECK(same(bytes_of_shards(exec, big), bytes_of(table)));
   CHECK(same_state(exec, state, plain, big));
 }
 

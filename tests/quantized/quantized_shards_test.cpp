@@ -1,52 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distributed/any_sharding.hpp"
-#include "quantized.hpp"
-#include "support/folder.hpp"
-#include "support/test.hpp"
-#include "support/watchdog.hpp"
+#include "shards_kit.hpp"
 
-#include <ferry/distributed.hpp>
 #include <ferry/distributed/sharded/detail/coded_shards.hpp>
-#include <ferry/io.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
-#include <ferry/quantized/detail/decode_rows.hpp>
 
 /// Sharded tables of quantized rows against numbers that plain loops decode.
 namespace ferry_test::quantized_shards_test {
 
-namespace quantization = ferry::quantization;
-using by_rows = quantization::per_row<quantization::e4m3>;
-using host = ferry::mapped_space;
-/// Kokkos::Threads serves the thread that initialised Kokkos only.
-#ifdef KOKKOS_ENABLE_THREADS
-using rank_space = Kokkos::Serial;
-#else
-using rank_space = exec_space;
-#endif
-
-ferry::communicator group_of(int ranks) {
-  return ferry::communicator::threads(ranks, {.deadline = std::chrono::seconds(30)});
-}
-
-/// For threads of ranks, where Catch2's assertions must not be used: communicator::run throws it.
-void expect(bool holds, const std::string& claim) {
-  if (!holds) throw std::logic_error(claim);
-}
-
-/// Calls test(sharding) for every sharding, of three types. Kernels read the rows of all but the last one, whose
-/// codes and scales are exchanged. Quantizations but mxfp8 meet the first type alone.
-template <class Q, class Test>
-void for_each_sharding(const Test& test) {
-  using kind = any_sharding::kind;
-  for (const kind chosen : {kind::cyclic, kind::block, kind::hashed, kind::table_wise}) {
-    INFO("sharding " << static_cast<int>(chosen) << " of any_sharding");
-    test(any_sharding{chosen});
-  }
-  if constexpr (std::is_same_v<Q, quantization::mxfp8>) {
-    test(ferry::sharding::replicated{});
-    test(host_sharding{{kind::hashed}});
-  }
-}
+/// Quantizations but mxfp8 meet shardings that kernels know alone.
+template <class Q>
+inline constexpr bool by_all_shardings = std::is_same_v<Q, quantization::mxfp8>;
 
 /// The indices of each rank's batch; some ranks have none.
 std::vector<std::vector<std::int64_t>> batches_of(std::mt19937_64& random, int ranks, std::size_t rows) {
@@ -59,14 +22,8 @@ std::vector<std::vector<std::int64_t>> batches_of(std::mt19937_64& random, int r
 /// Rows at the positions of a batch, -7 for positions without one.
 template <class Out>
 std::vector<Out> rows_at(const std::vector<Out>& numbers, std::size_t columns,
-                         const std::vector<std::int64_t>& ids) {
-  const auto rows = columns == 0 ? 0 : numbers.size() / columns;
-  std::vector<Out> batch(ids.size() * columns, Out(-7));
-  for (std::size_t p = 0; p < ids.size(); ++p)
-    if (ids[p] >= 0 && static_cast<std::size_t>(ids[p]) < rows)
-      std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(ids[p]) * columns),
-                  columns, batch.begin() + static_cast<std::ptrdiff_t>(p * columns));
-  return batch;
+                         const std::vector<std::int64_t>& ids, on_bad policy = on_bad::leave) {
+  return gathered(numbers, columns, ids, std::vector<Out>(ids.size() * columns, Out(-7)), policy);
 }
 
 template <class Out, class Act>
@@ -101,10 +58,6 @@ void gather_other_ways(const Exec& exec, const Table& big, const std::vector<Out
   check("each row once", ids, ferry::path::exchange{});
   check("a plan for one table", ferry::make_plan(exec, ids, rows));
   check("a sharded plan", plan);
-  const std::vector<std::uint32_t> narrow(ids.begin(), ids.end());
-  check("32 bits", narrow, ferry::path::direct{}, ferry::bounds::unchecked{});
-  if constexpr (in_kernels)
-    check("by peers, each row once", ferry::make_plan(exec, ids, rows), ferry::path::peer{});
   auto some = ids;
   for (std::size_t p = 0; p < some.size(); p += 3)
     some[p] = p % 2 == 0 ? -1 : static_cast<std::int64_t>(rows);
@@ -129,14 +82,10 @@ void gather_other_ways(const Exec& exec, const Table& big, const std::vector<Out
   reports();
   if constexpr (in_kernels) reports(ferry::path::peer{});
   if (!is_rank) return;
-  auto clamped = ids;
-  for (auto& id : clamped) id = static_cast<std::int64_t>(rows) - 1;
-  auto outside = ids;
-  for (auto& id : outside) id = static_cast<std::int64_t>(rows) + 5;
-  const auto last = gathered_by<Out>(ids.size(), columns, [&](auto& out) {
-    ferry::gather(exec, big, outside, out, ferry::bounds::clamp{}).wait();
+  const auto clamped = gathered_by<Out>(some.size(), columns, [&](auto& out) {
+    ferry::gather(exec, big, some, out, ferry::bounds::clamp{}).wait();
   });
-  expect(same_values(last, rows_at(numbers, columns, clamped)), "clamped");
+  expect(same_values(clamped, rows_at(numbers, columns, some, on_bad::clamp)), "clamped");
 }
 
 template <class Exec, class Table, class Out>
@@ -159,11 +108,11 @@ void compare_gathers(std::uint64_t salt, std::size_t columns) {
   auto random = generator(salt);
   const rank_space exec;
   for (const int ranks : {1, 2, 3, 5})
-    for_each_sharding<Q>([&](auto spread) {
+    for_each_sharding<by_all_shardings<Q>>([&](auto spread) {
       const std::size_t rows = 1 + random() % 150;
       INFO(Q::name << ", " << ranks << " ranks, " << rows << " x " << columns << ", " << spread.name);
       const auto bytes = random_codes<Q>(random, rows, columns);
-      const auto numbers = rounded_once<Out>(decoded<Q>(bytes));
+      const auto numbers = decoded<Q, Out>(bytes);
       const auto table = table_of<Q, host>(bytes);
       const auto comm = group_of(ranks);
       ferry::sharded_quantized_table<Q, Space, ScaleSpace, decltype(spread)> big("codes", comm, rows, columns,
@@ -171,9 +120,7 @@ void compare_gathers(std::uint64_t salt, std::size_t columns) {
       REQUIRE(big.row_bytes() == table.row_bytes());
       REQUIRE(big.width() == columns);
       ferry::copy(exec, table, big).wait();
-      ferry::quantized_tensor<Q, host> back("back", rows, columns);
-      ferry::copy(exec, big, back).wait();
-      REQUIRE(same(bytes_of(back), bytes));
+      REQUIRE(same(bytes_of_shards(exec, big), bytes));
       const auto batches = batches_of(random, ranks, rows);
       comm.run([&](int rank) {
         gather_all_ways(exec, big, numbers, batches[static_cast<std::size_t>(rank)], true);
@@ -194,64 +141,15 @@ TEST_CASE("gather decodes the rows of sharded quantized tables", "[quantized][di
   compare_gathers<six_bits, float>(707, 32);
 }
 
-#ifndef KOKKOS_ENABLE_THREADS
-
-/// Ranks on the devices of the machine, in turn. Each gathers by itself, then all together.
-template <class Q, class Space, class ScaleSpace>
-void gather_on_devices(std::uint64_t salt, std::size_t columns) {
-  const watchdog guard("quantized shards on devices");
-  auto random = generator(salt);
-  const auto count = static_cast<int>(ferry::devices().size());
-  for (const int ranks : {2, 3, std::max(4, count)}) {
-    std::vector<int> ids_of_devices;
-    for (int r = 0; r < ranks; ++r) ids_of_devices.push_back(r % count);
-    const auto comm = ferry::communicator::devices(ids_of_devices, {.deadline = std::chrono::seconds(30)});
-    const std::size_t rows = 20 + random() % 130;
-    CAPTURE(Q::name, Space::name, ScaleSpace::name, ranks, rows, columns);
-    const auto bytes = random_codes<Q>(random, rows, columns);
-    const auto numbers = decoded<Q>(bytes);
-    const auto table = table_of<Q, host>(bytes);
-    ferry::sharded_quantized_table<Q, Space, ScaleSpace> big("codes", comm, rows, columns);
-    ferry::copy(exec_space{}, table, big).wait();
-    comm.run([&](int rank, const auto& instance) {
-      auto mine = generator(salt + 100 + static_cast<std::uint64_t>(rank));
-      const auto ids = indices<std::int64_t>(mine, mine() % 90, rows);
-      const auto expected = rows_at(numbers, columns, ids);
-      ferry::tensor<float, ferry::device_space> out("out", ferry::device_of(instance), ids.size(), columns);
-      const auto check = [&](const char* claim, const auto& named, auto... path) {
-        ferry::init::constant(instance, out, -7.0f);
-        ferry::gather(instance, big, named, out, path...).wait();
-        ferry::tensor<float, host> read("read", ids.size(), columns);
-        ferry::copy(instance, out, read).wait();
-        expect(same_values(std::vector<float>(read.data(), read.data() + read.size()), expected), claim);
-      };
-      check("by peers", ids, ferry::path::peer{});
-      check("by peers, each row once", ferry::make_plan(instance, ids, rows), ferry::path::peer{});
-      check("together", ids);
-      check("exchanged", ids, ferry::path::exchange{});
-      check("a sharded plan", ferry::make_plan(instance, ids, big));
-      comm.barrier();
-    });
-  }
-}
-
-TEST_CASE("ranks on devices decode rows of all shards", "[quantized][distributed]") {
-  gather_on_devices<quantization::nvfp4, ferry::device_space, ferry::mapped_space>(752, 48);
-  gather_on_devices<six_bits, ferry::mapped_space, ferry::device_space>(753, 32);
-  gather_on_devices<by_rows, ferry::device_space, ferry::device_space>(754, 17);
-}
-#endif
-
 /// Rows of shards that begin anywhere, as a device's threads decode them.
 template <class Q, class Out>
 void decode_as_device(std::uint64_t salt, std::size_t columns) {
   using memory_type = ferry::kernels::codes_of_shards<Q>;
   using source = ferry::kernels::rows_in_shards<ferry::kernels::listed_rows, ferry::sharding::cyclic>;
-  using kernel = ferry::kernels::decode_rows<memory_type, Out, source, false>;
   auto random = generator(salt);
   const std::size_t rows = 17, ranks = 3, n = 40;
   const auto bytes = random_codes<Q>(random, rows, columns);
-  const auto numbers = rounded_once<Out>(decoded<Q>(bytes));
+  const auto numbers = decoded<Q, Out>(bytes);
   const auto scales = elements_of<typename Q::scale_type>(bytes.scales);
   const std::size_t row_bytes = code_bytes<Q>(columns), blocks = scale_count<Q>(columns);
   for (const std::size_t shift : {0u, 1u, 4u, 8u, 13u}) {
@@ -280,28 +178,11 @@ void decode_as_device(std::uint64_t salt, std::size_t columns) {
     auto ids = indices<std::int64_t>(random, n, rows);
     ids[5] = -1;
     const auto poison = values<Out>(random, n * columns);
-    auto expected = poison;
-    for (std::size_t p = 0; p < n; ++p)
-      if (ids[p] >= 0)
-        std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(ids[p]) * columns),
-                    columns, expected.begin() + static_cast<std::ptrdiff_t>(p * columns));
+    const auto expected = gathered(numbers, columns, ids, poison);
     auto* const out = reinterpret_cast<Out*>(target);
-    const auto width = static_cast<std::int64_t>(columns);
-    for (const bool in_parts : {false, kernel::takes_parts(table, false)}) {
-      std::copy(poison.begin(), poison.end(), out);
-      const std::int64_t units = kernel::units_of(table, width, in_parts);
-      const kernel decode{
-          table,
-          width,
-          out,
-          width,
-          ferry::detail::fast_divisor(units),
-          static_cast<std::int64_t>(n),
-          source{{ids.data()}, {}, static_cast<std::int64_t>(rows), static_cast<int>(ranks), -1},
-          in_parts};
-      for (std::int64_t i = 0; i < static_cast<std::int64_t>(n) * units; ++i) decode(i);
-      CHECK(same_values(std::vector<Out>(out, out + n * columns), expected));
-    }
+    check_decode(table,
+                 source{{ids.data()}, {}, static_cast<std::int64_t>(rows), static_cast<int>(ranks), -1}, n,
+                 columns, out, poison, expected);
   }
 }
 
@@ -309,7 +190,6 @@ TEST_CASE("threads of a device decode rows of shards", "[quantized][distributed]
   decode_as_device<quantization::mxfp8, ferry::bhalf_t>(741, 96);
   decode_as_device<quantization::nvfp4, float>(742, 48);
   decode_as_device<by_rows, ferry::half_t>(743, 33);
-  decode_as_device<quantization::e4m3, float>(744, 20);
   decode_as_device<six_bits, float>(745, 32);
 }
 
@@ -320,12 +200,12 @@ void compare_whole(std::uint64_t salt, std::size_t columns) {
   auto random = generator(salt);
   const rank_space exec;
   for (const int ranks : {1, 3, 4})
-    for_each_sharding<Q>([&](auto spread) {
+    for_each_sharding<by_all_shardings<Q>>([&](auto spread) {
       const std::size_t rows = 1 + random() % 90;
       INFO(Q::name << ", " << ranks << " ranks, " << rows << " x " << columns << ", " << spread.name);
       const auto comm = group_of(ranks);
       auto plain = make<host>("plain", rows, columns, values<Value>(random, rows * columns));
-      ferry::quantized_tensor<Q, host> table("table", rows, columns), back("back", rows, columns);
+      ferry::quantized_tensor<Q, host> table("table", rows, columns);
       ferry::sharded_table<Value, host, decltype(spread)> values_there("values", comm, rows, columns, spread);
       ferry::sharded_quantized_table<Q, host, host, decltype(spread)> big("big", comm, rows, columns, spread),
           alike("alike", comm, rows, columns, spread);
@@ -336,11 +216,7 @@ void compare_whole(std::uint64_t salt, std::size_t columns) {
       }
       ferry::quantize(exec, plain, table).wait();
       const auto is_table = [&](const auto& shards) {
-        ferry::copy(exec, shards, back).wait();
-        if constexpr (Q::in_records)
-          return take(back.records()) == take(table.records());
-        else
-          return same(bytes_of(back), bytes_of(table));
+        return same(bytes_of_shards(exec, shards), bytes_of(table));
       };
       ferry::quantize(exec, plain, big).wait();  // for the group
       CHECK(is_table(big));
@@ -380,7 +256,7 @@ void compare_bags(std::uint64_t salt, std::size_t columns) {
   auto random = generator(salt);
   const rank_space exec;
   for (const int ranks : {1, 3})
-    for_each_sharding<Q>([&](auto spread) {
+    for_each_sharding<by_all_shardings<Q>>([&](auto spread) {
       const std::size_t rows = 1 + random() % 90, bags = 7;
       INFO(Q::name << ", " << ranks << " ranks, " << rows << " x " << columns << ", " << spread.name);
       const auto bytes = random_codes<Q>(random, rows, columns);
@@ -436,39 +312,6 @@ TEST_CASE("gather_bags pools rows of sharded quantized tables", "[quantized][dis
   compare_bags<by_rows, host>(723, 5);
 }
 
-TEST_CASE("checkpoints hold sharded quantized tables", "[quantized][distributed]") {
-  const watchdog guard("checkpoints of sharded quantized tables");
-  using q = quantization::nvfp4;
-  auto random = generator(731);
-  const rank_space exec;
-  const temporary_folder folder;
-  const std::string path = folder.path() + "/run";
-  constexpr std::size_t rows = 77, columns = 48;
-  const auto bytes = random_codes<q>(random, rows, columns);
-  auto table = table_of<q, host>(bytes);
-  {
-    ferry::io::checkpoint run(path);
-    run.add("w", table);
-    run.save();
-  }
-  const auto comm = group_of(3);
-  ferry::sharded_quantized_table<q, host, ferry::device_space, ferry::sharding::hashed<3>> big("w", comm,
-                                                                                               rows, columns);
-  ferry::io::checkpoint run(path);
-  run.add("w", big);
-  comm.run([&] { run.load(); });
-  ferry::quantized_tensor<q, host> back("w", rows, columns);
-  ferry::copy(exec, big, back).wait();
-  CHECK(same(bytes_of(back), bytes));
-  big.set_scale(0.5f);
-  comm.run([&] { run.save(); });
-  ferry::io::checkpoint ordinary(path);
-  ordinary.add("w", back);
-  ordinary.load();
-  CHECK(back.scale() == 0.5f);
-  CHECK(bytes_of(back).codes == bytes.codes);
-}
-
 TEST_CASE("sharded quantized tables say what they refuse", "[quantized][distributed]") {
   const watchdog guard("refusals of sharded quantized tables");
   using table_type = ferry::sharded_quantized_table<quantization::mxfp8, host>;
@@ -506,16 +349,6 @@ TEST_CASE("sharded quantized tables say what they refuse", "[quantized][distribu
   ferry::sharded_quantized_table<quantization::e4m3, host> factor("factor", comm, 4, 3);
   CHECK_THROWS_AS(factor.set_scale(-1.0f), ferry::invalid_argument);
   CHECK_THROWS_AS(factor.set_scale(std::numeric_limits<float>::infinity()), ferry::invalid_argument);
-  // Ranks that hold objects of their own agree on the factor.
-  const auto strangers = group_of(3);
-  CHECK_THROWS_AS(strangers.run([&](int rank) {
-    ferry::sharded_quantized_table<quantization::e4m3, host> mine("mine", strangers, 4, 3);
-    ferry::tensor<float, host> numbers("numbers", 4, 3);
-    std::fill_n(numbers.data(), numbers.size(), 1.5f);
-    mine.set_scale(rank == 1 ? 0.5f : 0.25f);
-    ferry::quantize(exec, numbers, mine).wait();
-  }),
-                  ferry::protocol_error);
   // No rows, and no ranks that ask.
   table_type none("none", comm, 0, 32);
   ferry::tensor<float, host> nothing("nothing", 0, 32);

@@ -2,12 +2,7 @@
 #include "quantized_training.hpp"
 #include "support/lanes_of_threads.hpp"
 
-#include <ferry/optim/step.hpp>
 #include <ferry/quantized.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <type_traits>
 
 /// The kernels of devices that step on quantized rows, run by a host: lanes share a row, a block at a time.
 namespace ferry_test::quantized_step_lanes_test {
@@ -86,6 +81,10 @@ TEST_CASE("lanes of a device step on quantized rows", "[optim][quantized]") {
     train_rows<quantization::mxfp8>();
     train_rows<quantization::mxfp4>();
     train_rows<quantization::nvfp4>();
+    train_rows<quantization::rowwise_int8>();
+    for (const std::size_t width : {8u, 40u, 256u})
+      train_by_lanes<quantization::rowwise_int8, kernels::wide_packed_tile, ferry::rounding::stochastic>(
+          width);
     for (const std::size_t width : {48u, 96u, 480u}) {
       train_by_lanes<mxfp8_of_48, kernels::packed_tile, ferry::rounding::nearest>(width);
       train_by_lanes<mxfp8_of_48, kernels::single_tile, ferry::rounding::nearest>(width, 32);

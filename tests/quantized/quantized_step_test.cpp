@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optim/int8_kit.hpp"
 #include "quantized_training.hpp"
 #include "support/test.hpp"
 
@@ -60,14 +59,15 @@ void train_quantization() {
   using ferry::device_space, ferry::mapped_space;
   using adam = ferry::optim::adam;
   using sgd = ferry::optim::sgd;
+  using scale_space = std::conditional_t<Q::in_records, mapped_space, device_space>;
   const ferry::path::automatic path;
   for (const std::size_t width : {32u, 96u, 256u}) {
-    train<Q, mapped_space, device_space, sgd, 0, nearest>({.lr = 15.0, .weight_decay = 0.01}, width, path);
-    train<Q, mapped_space, device_space, adam, 2, stochastic>({.lr = 0.2}, width, path);
+    train<Q, mapped_space, scale_space, sgd, 0, nearest>({.lr = 15.0, .weight_decay = 0.01}, width, path);
+    train<Q, mapped_space, scale_space, adam, 2, stochastic>({.lr = 0.2}, width, path);
   }
   if constexpr (Q::block == 0)
     for (const std::size_t width : {1u, 4u, 30u, 131u})
-      train<Q, mapped_space, device_space, adam, 2, stochastic>({.lr = 0.2}, width, path);
+      train<Q, mapped_space, scale_space, adam, 2, stochastic>({.lr = 0.2}, width, path);
 }
 
 TEST_CASE("a step on quantized rows decodes, updates and encodes", "[optim][quantized]") {
@@ -78,6 +78,7 @@ TEST_CASE("a step on quantized rows decodes, updates and encodes", "[optim][quan
   train_quantization<quantization::mxfp8_e5m2>();
   train_quantization<quantization::mxfp4>();
   train_quantization<quantization::nvfp4>();
+  train_quantization<quantization::rowwise_int8>();
 }
 
 TEMPLATE_TEST_CASE("a step on quantized rows of every space and path", "[optim][quantized]",
@@ -85,6 +86,9 @@ TEMPLATE_TEST_CASE("a step on quantized rows of every space and path", "[optim][
   for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
     train<quantization::mxfp8, TestType, TestType, ferry::optim::adam, 2, nearest>({.lr = 0.2}, 64, path);
     train<quantization::e4m3, TestType, TestType, ferry::optim::sgd, 0, stochastic>({.lr = 15.0}, 33, path);
+    for (const std::size_t width : {4u, 131u})
+      train<quantization::rowwise_int8, TestType, TestType, ferry::optim::adam, 2, nearest>({.lr = 0.02},
+                                                                                            width, path);
   });
 }
 

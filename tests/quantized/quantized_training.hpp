@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "optim/step_kit.hpp"
+#include "optim/int8_kit.hpp"
 #include "quantized.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <vector>
 
 /// Training of quantized rows by plain loops: codes are searched among all numbers of their format.
 namespace ferry_test {
@@ -83,6 +75,19 @@ template <class Q>
 coded_bytes encoded_row(const std::vector<float>& numbers, float tensor_scale, const column_draw& draw = {}) {
   const std::size_t width = numbers.size();
   coded_bytes row{1, width, std::vector<unsigned char>(code_bytes<Q>(width)), {}, tensor_scale};
+  if constexpr (Q::in_records) {
+    plain_records record(1, width);
+    record.encode(0, numbers, [&](double place, std::size_t c) {
+      if (!draw) return to_nearest(place, c);
+      const double below = std::floor(place);
+      return draw(c) < place - below ? below + 1.0 : below;
+    });
+    const auto bytes = bytes_of(record.bytes);
+    std::copy_n(bytes.begin(), width, row.codes.begin());
+    row.scales.assign(bytes.begin() + static_cast<std::ptrdiff_t>(width),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(width + 8));
+    return row;
+  }
   const std::size_t block = Q::block == 0 ? width : static_cast<std::size_t>(Q::block);
   for (std::size_t first = 0; first < width; first += block) {
     double largest = 0.0;

@@ -64,45 +64,12 @@ std::vector<V> uneven_rows(std::mt19937_64& random, std::size_t rows, std::size_
   return result;
 }
 
-/// The records after a scatter: combined in the order of the positions in the accumulation type, quantised
-/// once.
-template <class V, class Index>
-std::vector<std::byte> scattered_records(std::vector<std::byte> records, std::size_t width,
-                                         const std::vector<Index>& ids, const std::vector<V>& batch,
-                                         std::string_view how, on_bad policy = on_bad::leave) {
-  using sum = std::conditional_t<std::is_same_v<V, double>, double, float>;
-  const std::size_t bytes = record_bytes(width);
-  const std::size_t rows = records.size() / bytes;
-  std::map<std::int64_t, std::vector<std::size_t>> named;
-  for (std::size_t p = 0; p < ids.size(); ++p)
-    if (const auto row = row_of(ids[p], rows, policy); row >= 0) named[row].push_back(p);
-  for (const auto& [row, positions] : named) {
-    const std::size_t position = how == "duplicates::last" ? positions.back() : positions.front();
-    std::vector<float> result = row_at(batch, width, position);
-    if (how == "duplicates::sum" || how == "duplicates::mean")
-      for (std::size_t c = 0; c < width; ++c) {
-        sum total = static_cast<sum>(number(batch[positions[0] * width + c]));
-        for (std::size_t k = 1; k < positions.size(); ++k)
-          total += static_cast<sum>(number(batch[positions[k] * width + c]));
-        if (how == "duplicates::mean") total /= static_cast<sum>(positions.size());
-        result[c] = static_cast<float>(total);
-      }
-    const auto record = record_of(result);
-    std::copy(record.begin(), record.end(),
-              records.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * bytes));
-  }
-  return records;
-}
-
 // oracles.cpp has these, optimised.
-#define FERRY_TEST_RECORDS(KIND, V)                                                           \
-  KIND template std::vector<float> row_at(const std::vector<V>&, std::size_t, std::size_t);   \
-  KIND template std::vector<std::byte> records_of(const std::vector<V>&, std::size_t);        \
-  KIND template std::vector<V> as(const std::vector<double>&);                                \
-  KIND template std::vector<V> uneven_rows(std::mt19937_64&, std::size_t, std::size_t);       \
-  KIND template std::vector<std::byte> scattered_records(std::vector<std::byte>, std::size_t, \
-                                                         const std::vector<std::int64_t>&,    \
-                                                         const std::vector<V>&, std::string_view, on_bad);
+#define FERRY_TEST_RECORDS(KIND, V)                                                         \
+  KIND template std::vector<float> row_at(const std::vector<V>&, std::size_t, std::size_t); \
+  KIND template std::vector<std::byte> records_of(const std::vector<V>&, std::size_t);      \
+  KIND template std::vector<V> as(const std::vector<double>&);                              \
+  KIND template std::vector<V> uneven_rows(std::mt19937_64&, std::size_t, std::size_t);
 
 FERRY_TEST_RECORDS(extern, float)
 FERRY_TEST_RECORDS(extern, double)

@@ -1,70 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy_layout.hpp"
+#include "support/graph_cuda.hpp"
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
-#include <cuda_runtime.h>
-#include <Kokkos_Core.hpp>
-
 /// Copies of every kind in a graph, and copies by several threads on one stream of the test's own.
 namespace ferry_test::copy_graph_cuda_test {
-
-void check(cudaError_t status) {
-  CAPTURE(cudaGetErrorString(status));
-  REQUIRE(status == cudaSuccess);
-}
-
-class stream {
- public:
-  stream() {
-    check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking));
-    exec_.emplace(handle_);
-  }
-  stream(const stream&) = delete;
-  stream& operator=(const stream&) = delete;
-  ~stream() {
-    exec_.reset();
-    cudaStreamDestroy(handle_);
-  }
-  [[nodiscard]] const Kokkos::Cuda& exec() const { return *exec_; }
-  [[nodiscard]] cudaStream_t handle() const { return handle_; }
-
- private:
-  cudaStream_t handle_ = nullptr;
-  std::optional<Kokkos::Cuda> exec_;
-};
 
 template <class FromSpace, class ToSpace>
 void replay(const layout& source, const layout& sink, std::size_t transfers) {
   CAPTURE(FromSpace::name, ToSpace::name, source.text(), sink.text());
   auto random = generator(130);
-  const stream queue;
+  const stream queue(cudaStreamNonBlocking);
   auto expected = values<float>(random, static_cast<std::size_t>(sink.size));
   auto source_memory = make<FromSpace>("from", values<float>(random, static_cast<std::size_t>(source.size)));
   auto sink_memory = make<ToSpace>("to", expected);
   const auto source_array = array_in(source_memory, source);
   const auto sink_array = array_in(sink_memory, sink);
   ferry::copy(queue.exec(), source_array, sink_array).wait();  // loads the kernels
-  check(cudaStreamBeginCapture(queue.handle(), cudaStreamCaptureModeThreadLocal));
-  ferry::ticket ticket = ferry::copy(queue.exec(), source_array, sink_array);
-  cudaGraph_t captured = nullptr;
-  check(cudaStreamEndCapture(queue.handle(), &captured));
-  std::size_t nodes = 0;
-  check(cudaGraphGetNodes(captured, nullptr, &nodes));
-  CHECK(nodes == transfers);
-  cudaGraphExec_t graph = nullptr;
-  check(cudaGraphInstantiate(&graph, captured, 0));
-  check(cudaGraphDestroy(captured));
+  ferry::ticket ticket;
+  graph repeated(queue, [&] { ticket = ferry::copy(queue.exec(), source_array, sink_array); });
+  CHECK(repeated.nodes() == transfers);
   for (int launch = 0; launch < 2; ++launch) {
     const auto content = values<float>(random, static_cast<std::size_t>(source.size));
     put(source_memory, content);
-    check(cudaGraphLaunch(graph, queue.handle()));
+    repeated.launch();
     ticket.wait();
     const auto near = source.places(), far = sink.places();
     for (std::size_t i = 0; i < near.size(); ++i) expected[far[i]] = content[near[i]];
     CHECK(same_bits(take(sink_memory), expected));
   }
-  check(cudaGraphExecDestroy(graph));
 }
 
 TEST_CASE("a graph repeats transfers of rows, and kernels of other layouts", "[copy][graph]") {
@@ -94,20 +59,19 @@ TEST_CASE("a graph repeats transfers of rows, and kernels of other layouts", "[c
 }
 
 TEST_CASE("a copy through slots is refused in a capture, which goes on", "[copy][graph]") {
-  const stream queue;
+  const stream queue(cudaStreamNonBlocking);
   const std::vector<float> host_array(1000, 1.0f);
   ferry::tensor<float, ferry::device_space> device_array("there", host_array.size()),
       twin("twin", host_array.size());
   ferry::copy(queue.exec(), host_array, device_array).wait();
   ferry::copy(queue.exec(), device_array, twin).wait();
-  check(cudaStreamBeginCapture(queue.handle(), cudaStreamCaptureModeThreadLocal));
-  CHECK_THROWS_MATCHES(ferry::copy(queue.exec(), host_array, device_array), ferry::invalid_argument,
-                       MessageMatches(ContainsSubstring("is being captured into a graph")));
-  ferry::ticket ticket = ferry::copy(queue.exec(), device_array, twin);
-  cudaGraph_t captured = nullptr;
-  check(cudaStreamEndCapture(queue.handle(), &captured));
-  REQUIRE(captured != nullptr);
-  check(cudaGraphDestroy(captured));
+  ferry::ticket ticket;
+  const graph captured(queue, [&] {
+    CHECK_THROWS_MATCHES(ferry::copy(queue.exec(), host_array, device_array), ferry::invalid_argument,
+                         MessageMatches(ContainsSubstring("is being captured into a graph")));
+    ticket = ferry::copy(queue.exec(), device_array, twin);
+  });
+  CHECK(captured.nodes() == 1);
 }
 
 TEST_CASE("copy takes layouts that Kokkos::deep_copy refuses between host and device", "[copy]") {

@@ -1,35 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <Kokkos_Core.hpp>
-
-#include <cuda_runtime.h>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <optional>
+#include "support/graph_cuda.hpp"
+#include "support/test.hpp"
 
 /// Rows of two tables in a graph, which reads the lists of each launch.
 namespace ferry_test::copy_rows_graph_cuda_test {
-namespace {
-
-void check(cudaError_t status) {
-  CAPTURE(cudaGetErrorString(status));
-  REQUIRE(status == cudaSuccess);
-}
-
-}  // namespace
-
 TEST_CASE("a graph copies the rows that its lists name, and nothing for a bad one", "[copy_rows][graph]") {
   auto random = generator(3);
   const std::size_t rows = 64, width = 48, count = 20;
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const stream queue(cudaStreamNonBlocking);
   {
-    const Kokkos::Cuda exec(stream);
+    const auto& exec = queue.exec();
     const auto content = values<float>(random, rows * width);
     const auto poison = values<float>(random, rows * width);
     const auto source = make<ferry::mapped_space>("from", rows, width, content);
@@ -41,12 +21,8 @@ TEST_CASE("a graph copies the rows that its lists name, and nothing for a bad on
                               ferry::occupancy::blocks<4>{});
     };
     copy().wait();
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    ferry::ticket ticket = copy();
-    cudaGraph_t captured = nullptr;
-    cudaGraphExec_t graph = nullptr;
-    check(cudaStreamEndCapture(stream, &captured));
-    check(cudaGraphInstantiate(&graph, captured, 0));
+    ferry::ticket ticket;
+    graph repeated(queue, [&] { ticket = copy(); });
     for (int launch = 0; launch < 6; ++launch) {
       const bool is_bad = launch == 1 || launch == 4;
       auto list = unique_indices<std::int64_t>(random, count, rows);
@@ -55,11 +31,10 @@ TEST_CASE("a graph copies the rows that its lists name, and nothing for a bad on
       put(reads, list);
       put(writes, written);
       put(target, poison);
-      check(cudaGraphLaunch(graph, stream));
+      repeated.launch();
       if (is_bad) {
         CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range,
-                             Catch::Matchers::MessageMatches(
-                                 Catch::Matchers::ContainsSubstring("source row 1000 at position 7")));
+                             MessageMatches(ContainsSubstring("source row 1000 at position 7")));
         CHECK(take(target) == poison);
         continue;
       }
@@ -71,10 +46,7 @@ TEST_CASE("a graph copies the rows that its lists name, and nothing for a bad on
               content[static_cast<std::size_t>(list[p]) * width + c];
       CHECK(take(target) == expected);
     }
-    check(cudaGraphExecDestroy(graph));
-    check(cudaGraphDestroy(captured));
   }
-  check(cudaStreamDestroy(stream));
 }
 
 }  // namespace ferry_test::copy_rows_graph_cuda_test

@@ -1,33 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/graph_cuda.hpp"
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 #include "support/watchdog.hpp"
 
-#include <cuda_runtime.h>
-#include <Kokkos_Core.hpp>
-
 /// Verbs that occupy host threads, while the device waits for host code of the user's: that code must get
 /// what it needs.
 namespace ferry_test::host_function_cuda_test {
-
-void check(cudaError_t status) {
-  CAPTURE(cudaGetErrorString(status));
-  REQUIRE(status == cudaSuccess);
-}
-
-/// A stream that others do not wait for.
-class side_stream {
- public:
-  side_stream() { check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking)); }
-  side_stream(const side_stream&) = delete;
-  side_stream& operator=(const side_stream&) = delete;
-  ~side_stream() { cudaStreamDestroy(handle_); }
-  [[nodiscard]] Kokkos::Cuda exec() const { return Kokkos::Cuda(handle_); }
-  [[nodiscard]] cudaStream_t handle() const { return handle_; }
-
- private:
-  cudaStream_t handle_ = nullptr;
-};
 
 struct ones {
   std::int64_t* target;
@@ -83,7 +62,7 @@ TEST_CASE("a host function that computes, before a cooperative gather of its str
           "[slots][host_function]") {
   const watchdog dog("a host function before a cooperative gather");
   operands<ferry::pinned_space> problem(91);
-  const side_stream queue;
+  const stream queue(cudaStreamNonBlocking);
   ferry::gather(queue.exec(), problem.table, problem.device_ids, problem.batch, ferry::path::cooperative{})
       .wait();
   for (int round = 0; round < 3; ++round) {
@@ -97,43 +76,10 @@ TEST_CASE("a host function that computes, before a cooperative gather of its str
   }
 }
 
-TEST_CASE("a host function that computes, before a staged gather of its stream", "[slots][host_function]") {
-  const watchdog dog("a host function before a staged gather");
-  operands<ferry::pageable_space> problem(92);
-  const side_stream queue;
-  for (int round = 0; round < 3; ++round) {
-    put(problem.batch, std::vector<float>(n * width, -1.0f));
-    std::atomic<std::int64_t> sum{0};
-    check(cudaLaunchHostFunc(queue.handle(), compute_late, &sum));
-    ferry::gather(queue.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
-    CHECK(sum == 1000);
-    CHECK(same_bits(take(problem.batch), problem.expected));
-  }
-}
-
-TEST_CASE("a staged gather into what another stream reads after a host function", "[slots][host_function]") {
-  const watchdog dog("a staged gather after another stream's host function");
-  operands<ferry::pageable_space> problem(93);
-  const side_stream a, b;
-  const std::vector<float> before(n * width, 2.0f);
-  ferry::tensor<float, ferry::device_space> result("seen", n, width);
-  for (int round = 0; round < 3; ++round) {
-    put(problem.batch, before);
-    std::atomic<std::int64_t> sum{0};
-    check(cudaLaunchHostFunc(b.handle(), compute_late, &sum));
-    auto read = ferry::copy(b.exec(), problem.batch, result);
-    ferry::gather(a.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
-    read.wait();
-    CHECK(sum == 1000);
-    CHECK(same_bits(take(result), before));
-    CHECK(same_bits(take(problem.batch), problem.expected));
-  }
-}
-
 TEST_CASE("a cooperative scatter after a host function that computes", "[slots][host_function]") {
   const watchdog dog("a cooperative scatter after a host function");
   operands<ferry::pinned_space> problem(94);
-  const side_stream queue;
+  const stream queue(cudaStreamNonBlocking);
   const auto plan = ferry::make_plan(queue.exec(), problem.ids, rows);
   static_cast<void>(plan.unique_count());
   put(problem.batch, problem.expected);
@@ -154,7 +100,7 @@ TEST_CASE("a cooperative scatter after a host function that computes", "[slots][
 TEST_CASE("other threads compute while a verb waits for its stream", "[slots][host_function]") {
   const watchdog dog("host kernels next to a gather that waits");
   operands<ferry::pageable_space> problem(95);
-  const side_stream queue;
+  const stream queue(cudaStreamNonBlocking);
   std::atomic<bool> word{false};
   check(cudaLaunchHostFunc(queue.handle(), wait_for_word, &word));
   std::thread computes([&] {
@@ -165,40 +111,6 @@ TEST_CASE("other threads compute while a verb waits for its stream", "[slots][ho
   ferry::gather(queue.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
   computes.join();
   CHECK(same_bits(take(problem.batch), problem.expected));
-}
-
-// The driver may wait for the kernel of another stream, before it frees.
-TEMPLATE_TEST_CASE("memory is allocated and freed while verbs have their kernels wait for workers",
-                   "[slots][host_function]", ferry::path::staged, ferry::path::cooperative) {
-  const watchdog dog("memory next to verbs", std::chrono::seconds(120));
-  operands<ferry::pinned_space> problem(96);
-  const side_stream queue;
-  std::atomic<bool> over{false};
-  std::atomic<int> failures{0};
-  std::thread allocates([&] {
-    while (!over) {
-      void* block = nullptr;
-      if (cudaMalloc(&block, 1 << 22) != cudaSuccess || cudaFree(block) != cudaSuccess) ++failures;
-      if (cudaMallocHost(&block, 1 << 22) != cudaSuccess || cudaFreeHost(block) != cudaSuccess) ++failures;
-      // The driver's locks are not fair: without a pause the verbs hardly ever get one.
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  });
-  bool good = true;
-  for (int round = 0; round < 60; ++round) {
-    put(problem.batch, std::vector<float>(n * width, -1.0f));
-    // Now and then the kernel waits for long enough that a thread asks about it.
-    if (round % 20 == 7)
-      check(cudaLaunchHostFunc(
-          queue.handle(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(1500)); },
-          nullptr));
-    ferry::gather(queue.exec(), problem.table, problem.ids, problem.batch, TestType{}).wait();
-    good = good && same_bits(take(problem.batch), problem.expected);
-  }
-  over = true;
-  allocates.join();
-  CHECK(good);
-  CHECK(failures == 0);
 }
 
 }  // namespace ferry_test::host_function_cuda_test

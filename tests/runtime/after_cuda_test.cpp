@@ -2,7 +2,6 @@
 #include "support/test.hpp"
 
 #include <cuda_runtime.h>
-#include <Kokkos_Core.hpp>
 
 /// ferry::after between streams: it does not block, and does not touch a capture.
 namespace ferry_test::after_cuda_test {

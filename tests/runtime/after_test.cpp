@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <Kokkos_Core.hpp>
-
 /// ferry::after between instances, tickets, futures and plans. What a device does late is played on hosts by an event
 /// that ends its work when it is waited for.
 namespace ferry_test::after_test {

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The findings of detached work: each is thrown or printed, and only once.
-#include "support/arrays.hpp"
 #include "support/captured_stderr.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/int8.hpp>
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <mutex>
 #include <set>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace ferry_test::detached_test {
 

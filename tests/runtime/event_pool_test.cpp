@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
+
 #include <ferry/memory/detail/free_list.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdlib>
-#include <memory>
-#include <thread>
-#include <vector>
 
 namespace ferry_test::event_pool_test {
 

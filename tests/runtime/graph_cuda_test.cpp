@@ -1,66 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/graph_cuda.hpp"
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
 #include <ferry/int8.hpp>
 
-#include <cuda_runtime.h>
-#include <Kokkos_Core.hpp>
-
 #include <catch2/generators/catch_generators.hpp>
 
 /// Verbs on a stream that is being captured, and the launches of the graph that comes of it.
 namespace ferry_test::graph_cuda_test {
-
-void check(cudaError_t status) {
-  CAPTURE(cudaGetErrorString(status));
-  REQUIRE(status == cudaSuccess);
-}
-
-/// A stream of the test's own and a Kokkos instance on it.
-class stream {
- public:
-  stream() {
-    check(cudaStreamCreate(&handle_));
-    exec_.emplace(handle_);
-  }
-  stream(const stream&) = delete;
-  stream& operator=(const stream&) = delete;
-  ~stream() {
-    exec_.reset();
-    cudaStreamDestroy(handle_);
-  }
-  [[nodiscard]] const Kokkos::Cuda& exec() const { return *exec_; }
-  [[nodiscard]] cudaStream_t handle() const { return handle_; }
-
- private:
-  cudaStream_t handle_ = nullptr;
-  std::optional<Kokkos::Cuda> exec_;
-};
-
-/// Whatever work() enqueues, as a graph.
-class graph {
- public:
-  template <class Work>
-  graph(const stream& queue, const Work& work) : stream_(queue.handle()) {
-    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    work();
-    cudaGraph_t captured = nullptr;
-    check(cudaStreamEndCapture(stream_, &captured));
-    check(cudaGraphInstantiate(&executable_, captured, 0));
-    check(cudaGraphDestroy(captured));
-  }
-  graph(const graph&) = delete;
-  graph& operator=(const graph&) = delete;
-  ~graph() {
-    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
-  }
-  void launch() { check(cudaGraphLaunch(executable_, stream_)); }
-
- private:
-  cudaStream_t stream_;
-  cudaGraphExec_t executable_ = nullptr;
-};
 
 constexpr std::size_t rows = 400, width = 20, n = 150;
 

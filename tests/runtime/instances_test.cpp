@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <Kokkos_Core.hpp>
-
 namespace ferry_test::instances_test {
 
 // Several instances on the same tensors, with nobody but the verbs to order them.

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/runtime/worker_pool.hpp"
+#include "support/test.hpp"
 
 #include <ferry/runtime/detail/parallel.hpp>
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
 
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <set>
-#include <stdexcept>
-#include <thread>
-#include <vector>
 
 /// Pieces of work that the calling thread and its helpers share.
 namespace ferry_test::parallel_test {

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/int8.hpp>
-
-#include <catch2/catch_test_macros.hpp>
 
 #ifdef KOKKOS_ENABLE_OPENMP
 #include <omp.h>
 #endif
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <map>
 #include <set>
-#include <string>
-#include <thread>
-#include <vector>
 
 /// The threads that run a host's kernels, and the view that Kokkos Tools have of them, on both sides of
 /// tuning_numbers::caller_bytes.

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small calls of every verb run in the calling thread of a host: no kernel wakes OpenMP's threads.
-#include "support/arrays.hpp"
 #include "support/parallel_regions.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/int8.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #if !defined(KOKKOS_ENABLE_CUDA)
 

@@ -2,8 +2,6 @@
 #include "support/test.hpp"
 #include "support/training_step.hpp"
 
-#include <Kokkos_Core.hpp>
-
 /// The costs of a loop that is under way: no memory, and on a device no waiting. What Kokkos Tools can't see
 /// is counted in tests/steady.
 namespace ferry_test::steady_test {

@@ -3,8 +3,6 @@
 #include "support/manual_event.hpp"
 #include "support/test.hpp"
 
-#include <ferry/runtime/ticket.hpp>
-
 #include <catch2/generators/catch_generators.hpp>
 
 #include <exception>

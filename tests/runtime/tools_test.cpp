@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <Kokkos_Core.hpp>
-
 #include <set>
 
 /// The view that Kokkos Tools have of the verbs: labels, the instance that kernels run on, transfers,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <ferry/runtime/transfer_statistics.hpp>
-
 namespace ferry_test::transfer_statistics_test {
 
 /// The count of one pair and path; zeros where nothing moved.

@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/runtime/worker_pool.hpp"
+#include "support/test.hpp"
 
 #include <ferry/runtime/detail/parallel.hpp>
 
-#include <Kokkos_Core.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-
 #include <sched.h>
 
-#include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <mutex>
 #include <set>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -94,19 +84,6 @@ TEST_CASE("a worker team without helpers is the calling thread", "[pool]") {
   CHECK(present.threads == std::set<std::thread::id>{std::this_thread::get_id()});
 }
 
-TEST_CASE("threads go from worker team to worker team", "[pool]") {
-  roll present;
-  std::size_t threads_at_first = 0;
-  for (int round = 0; round < 20; ++round) {
-    worker_team workers(3, 3);
-    REQUIRE(workers.helpers() >= 1);
-    workers.run([&](int worker) { present.note(worker); });
-    if (round == 0) threads_at_first = worker_pool::get()->size();
-  }
-  CHECK(worker_pool::get()->size() == threads_at_first);
-  CHECK(present.threads.size() <= threads_at_first + 1);
-}
-
 TEST_CASE("a pool makes no more threads than it may, but one for each worker team that would have none",
           "[pool]") {
   worker_pool pool;
@@ -164,18 +141,6 @@ TEST_CASE("worker teams that wait for each other come to an end", "[pool]") {
   });
   waits.join();
   CHECK(signal);
-}
-
-TEST_CASE("worker teams within the work of worker teams", "[pool]") {
-  std::atomic<int> runs{0};
-  worker_team outer(3, 4);
-  outer.run([&](int) {
-    worker_team inner(3, 4);
-    shared_list list(100);
-    inner.run([&](int) { list.work(); });
-    if (list.is_done_once()) ++runs;
-  });
-  CHECK(runs == 1 + outer.helpers());
 }
 
 TEST_CASE("an error of any worker is thrown when all have ended", "[pool]") {
@@ -313,17 +278,6 @@ TEST_CASE("signals for the process are not a helper's", "[pool]") {
   CHECK(sigismember(&blocked, SIGTERM) == 1);
   CHECK(sigismember(&blocked, SIGSEGV) == 0);
   CHECK(sigismember(&after, SIGINT) == sigismember(&before, SIGINT));
-}
-
-TEST_CASE("helpers that have fallen asleep wake up", "[pool]") {
-  for (int round = 0; round < 5; ++round) {
-    worker_team workers(3, 4);
-    REQUIRE(workers.helpers() == 3);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::atomic<int> arrived{0};
-    workers.run([&](int) { split(arrived, 4); });
-    CHECK(arrived == 4);
-  }
 }
 
 }  // namespace ferry_test::worker_pool_test

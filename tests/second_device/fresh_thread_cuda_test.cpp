@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "second_device/two_devices.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache.hpp>
-#include <ferry/ferry.hpp>
 #include <ferry/int8.hpp>
 #include <ferry/loader.hpp>
-
-#include <Kokkos_Core.hpp>
 
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <functional>
-#include <span>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 /// Each call as the first thing that a thread does, while Kokkos works on the last device: the thread has no context
 /// of the driver, or one of another library. Memory that the thread allocates next must be on Kokkos' device.

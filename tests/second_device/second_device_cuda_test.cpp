@@ -1,30 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <Kokkos_Core.hpp>
+#include "support/test.hpp"
 
 #include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <catch2/catch_session.hpp>
-#include <catch2/catch_template_test_macros.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <set>
-#include <span>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 /// Kokkos on one device while threads have another one current: a program of its own, since Kokkos chooses once.
 namespace ferry_test::second_device_cuda_test {

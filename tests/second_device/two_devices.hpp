@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/ferry.hpp>
-
-#include <Kokkos_Core.hpp>
+#include "support/test.hpp"
 
 #include <cuda_runtime.h>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstring>
 #include <deque>
-#include <utility>
-#include <vector>
 
 /// Helpers of the tests with two devices and more. Values travel by cudaMemcpy, which knows the device of each pointer.
 namespace ferry_test {

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "second_device/two_devices.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstdint>
-#include <string>
-#include <type_traits>
+#include "support/test.hpp"
 
 namespace ferry_test::two_devices_verbs_cuda_test {
 

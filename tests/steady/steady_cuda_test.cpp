@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
 #include "support/training_step.hpp"
 
 #include <cuda_runtime.h>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <map>
 #include <mutex>
-#include <string>
-#include <thread>
-#include <vector>
 
 /// Calls of the CUDA runtime that allocate or wait, counted at the linker (--wrap, see CMakeLists.txt): ferry's,
 /// Kokkos' and CUB's alike.

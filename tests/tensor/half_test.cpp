@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/half.hpp"
-#include "support/arrays.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/tensor/detail/numeric.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
-#include <vector>
 
 namespace ferry_test::half_test {
 

@@ -119,34 +119,6 @@ TEST_CASE("the logarithm is accurate for every normal number", "[random]") {
   CHECK(ferry::random::detail::log_of(1.0) == 0.0);
 }
 
-TEST_CASE("uniform draws are uniform", "[random]") {
-  auto random = generator();
-  const std::uint64_t seed = random();
-  const auto sample = sample_of([seed](std::size_t i) { return ferry::random::uniform(seed, i, -2.0, 6.0); });
-  CHECK(*std::min_element(sample.begin(), sample.end()) >= -2.0);
-  CHECK(*std::max_element(sample.begin(), sample.end()) < 6.0);
-  const double error = 6.0 / std::sqrt(static_cast<double>(many));  // six standard errors for unit variance
-  const moments shape(sample);
-  CHECK_THAT(shape.mean, Catch::Matchers::WithinAbs(2.0, error * 8.0 / std::sqrt(12.0)));
-  CHECK_THAT(shape.variance, Catch::Matchers::WithinAbs(64.0 / 12.0, error * 64.0 * 0.0745));
-  CHECK(distance(sample, [](double x) { return (x + 2.0) / 8.0; }) < 3.0);
-  for (const std::size_t lag : {1u, 2u, 64u, 128u}) CHECK(std::fabs(correlation(sample, lag)) < error);
-}
-
-TEST_CASE("normal draws are normal", "[random]") {
-  auto random = generator();
-  const std::uint64_t seed = random();
-  const auto sample = sample_of([seed](std::size_t i) { return normal(seed, i, 3.0, 0.5); });
-  const double error = 6.0 / std::sqrt(static_cast<double>(many));
-  const moments shape(sample);
-  CHECK_THAT(shape.mean, Catch::Matchers::WithinAbs(3.0, error * 0.5));
-  CHECK_THAT(shape.variance, Catch::Matchers::WithinAbs(0.25, error * 0.25 * std::sqrt(2.0)));
-  CHECK_THAT(shape.skew, Catch::Matchers::WithinAbs(0.0, error * std::sqrt(6.0)));
-  CHECK_THAT(shape.kurtosis, Catch::Matchers::WithinAbs(3.0, error * std::sqrt(24.0)));
-  CHECK(distance(sample, [](double x) { return 0.5 * std::erfc(-(x - 3.0) / 0.5 / std::sqrt(2.0)); }) < 3.0);
-  for (const std::size_t lag : {1u, 2u, 64u, 128u}) CHECK(std::fabs(correlation(sample, lag)) < error);
-}
-
 TEST_CASE("seeds, positions and kinds of draws are independent of each other", "[random]") {
   auto random = generator();
   const std::uint64_t seed = random();

@@ -12,7 +12,6 @@
 
 // ---- bag_grads_of_indices: The rows of a batch are sorted by its plan.
 // expected-first-error: bag_grads is called as bag_grads\(plan, offsets, pooled_grads, pooling
-// most-lines: 20
 void refused(const Kokkos::DefaultExecutionSpace& exec,
              const ferry::tensor<float, ferry::mapped_space>& pooled) {
   const std::vector<std::int64_t> indices{1, 2}, offsets{0, 1};
@@ -103,7 +102,6 @@ ferry::gather_bags(exec, table, indices, offsets, pooled, ferry::path::ordered{}
 
 // ---- for_each_table_of_numbers: They have no rows.
 // expected-errors: 3 for_each_table takes tables of one element type in one memory space
-// most-lines: 40
 [[maybe_unused]] ferry::rowwise_int8_tensor<ferry::mapped_space> codes("codes", 10, 4);
 #ifdef FERRY_XFAIL_FIXED
 static_cast<void>(ferry::for_each_table(table));
@@ -115,7 +113,6 @@ static_cast<void>(ferry::for_each_table(codes));
 
 // ---- gather_bags_of_range: Several tables come in a list.
 // expected-errors: 3 a range of tables is no table: gather_bags, step_bags and copy_rows take one as for_each_table
-// most-lines: 40
 using table_type = ferry::tensor<float, ferry::mapped_space>;
 using quantized = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space>;
 std::vector<table_type> tables(2);

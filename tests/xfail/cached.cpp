@@ -64,7 +64,6 @@ const ferry::cached_table hot(table, ferry::cache::first{2});
 
 // ---- cached_table_of_number: A number of rows is an option of the policy.
 // expected-errors: 2 says which rows are cached
-// most-lines: 30
 #ifdef FERRY_XFAIL_FIXED
 const ferry::cached_table hot(table, ferry::cache::frequency{.rows = 10});
 #else
@@ -74,7 +73,6 @@ const ferry::cached_table cold(table);
 
 // ---- cached_table_of_temporary: It refers to its table.
 // expected-errors: 1 so the table can't be a temporary
-// most-lines: 20
 // legal: const ferry::cached_table hot(table, ferry::cache::first{.rows = 2});
 const ferry::cached_table hot(ferry::tensor<float, ferry::mapped_space>("table", 10, 4),
                               ferry::cache::first{.rows = 2});
@@ -87,7 +85,6 @@ hot.resize(3);
 
 // ---- cached_table_with_directory: A cache has one kind of directory.
 // expected-errors: 1 so leave the third argument out
-// most-lines: 20
 struct dense {};
 
 void refused() {
@@ -113,7 +110,6 @@ table.prefetch(indices);
 
 // ---- prefetcher_of_vector: samples_of makes a source of it.
 // expected-errors: 2 a prefetcher gets its batches from a source
-// most-lines: 40
 #ifdef FERRY_XFAIL_FIXED
 ferry::prefetcher batches(exec, ferry::samples_of(indices), {.batch = 2});
 ferry::row_prefetcher rows(exec, table, ferry::samples_of(indices), {.batch = 2});
@@ -125,7 +121,6 @@ ferry::row_prefetcher none(exec, table, ferry::prefetch_options{.batch = 2});
 
 // ---- prefetcher_with_misspelt_options: Options are those of prefetch_options.
 // expected-first-error: the options of a prefetcher are those of ferry::prefetch_options
-// most-lines: 20
 // legal: ferry::prefetcher batches(exec, ferry::samples_of(indices), {.batch = 2});
 ferry::prefetcher batches(exec, ferry::samples_of(indices), {.batch_size = 2});
 

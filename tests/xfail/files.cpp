@@ -44,7 +44,6 @@ void refused(ferry::io::checkpoint& run) {
 
 // ---- checkpoint_of_class: Its bytes are not its value.
 // expected-errors: 2 a checkpoint holds arrays
-// most-lines: 30
 struct titled {
   std::string title;
   int year = 0;
@@ -63,7 +62,6 @@ run.add("counts", counts);
 // ---- checkpoint_of_class_elements
 // Their bytes are not their values: a load would give pointers of another process to destructors.
 // expected-errors: 6 a checkpoint saves the bytes of an array, so its elements must be trivially copyable
-// most-lines: 80
 ferry::io::checkpoint run("run.ckpt");
 std::vector<std::string> titles(3);
 std::vector<std::vector<float>> lists(2);
@@ -130,7 +128,6 @@ void refused(ferry::io::checkpoint& run) {
 
 // ---- checkpoint_of_pointer: Its bytes mean nothing in another process.
 // expected-errors: 6 a checkpoint can't hold pointers or views of text
-// most-lines: 80
 ferry::io::checkpoint run("run.ckpt");
 std::string title = "title";
 [[maybe_unused]] std::string_view view = title;
@@ -162,7 +159,6 @@ run.add("adam", rule);
 
 // ---- checkpoint_of_state_and_rule: The rule comes first, and its state can be written.
 // expected-errors: 2 a checkpoint takes a rule with the state
-// most-lines: 30
 ferry::io::checkpoint run("run.ckpt");
 ferry::optim::adam rule;
 auto state = ferry::optim::make_state(rule, table);
@@ -183,7 +179,6 @@ run.add("list", std::vector<float>(10));
 
 // ---- checkpoint_of_temporary_number: load() could not write it, and a save would read what has ended.
 // expected-errors: 3 a checkpoint keeps a reference to the object, so that must be a variable
-// most-lines: 40
 ferry::io::checkpoint run("run.ckpt");
 #ifdef FERRY_XFAIL_FIXED
 const int first = 1;
@@ -253,7 +248,6 @@ ferry::io::save_npy("w.npy", std::vector<float*>(3));
 
 // ---- save_safetensors_without_names: Each array of the file has a name.
 // expected-first-error: save_safetensors is called as save_safetensors\(path
-// most-lines: 20
 void refused(const ferry::tensor<float, ferry::mapped_space>& table) {
   // legal: ferry::io::save_safetensors("table.safetensors", {{"table", table}});
   ferry::io::save_safetensors("table.safetensors", table);

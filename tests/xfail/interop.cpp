@@ -135,7 +135,6 @@ static_cast<void>(ferry::array_traits<span>::ref(span()));
 
 // ---- table_of_mdspan: It says neither which space it is in nor how its rows lie.
 // expected-errors: 1 tables and batches must be .* ferry::tensor_view\(pointer, rows, width\)
-// most-lines: 30
 /// As std::mdspan is, which not every compiler has.
 struct mdspan {
   float* first;

@@ -11,7 +11,6 @@
 
 // ---- for_each_table_of_quantized: Their rows are codes and scales.
 // expected-errors: 2 for_each_table takes tables of one element type in one memory space
-// most-lines: 30
 using quantized = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space>;
 [[maybe_unused]] quantized codes("codes", 10, 32);
 [[maybe_unused]] std::vector<quantized> range;
@@ -32,7 +31,6 @@ static_cast<void>(ferry::gather_bags(exec, table, indices, 2, pooled, ferry::pat
 
 // ---- gather_codes_of_another_quantization: Codes travel as they are.
 // expected-first-error: gather into a quantized_tensor copies codes and scales
-// most-lines: 20
 using ferry::quantization::mxfp8, ferry::quantization::mxfp4;
 const ferry::quantized_tensor<mxfp8, ferry::mapped_space> table("table", 10, 32);
 // legal: ferry::quantized_tensor<mxfp8, ferry::mapped_space> batch("batch", 2, 32);
@@ -50,7 +48,6 @@ static_cast<void>(ferry::gather(exec, table, indices, batch));
 
 // ---- gather_quantized_to_integers: Codes stand for numbers with a fraction.
 // expected-first-error: quantized rows are converted from and to float, double, half_t and bhalf_t only
-// most-lines: 20
 const ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 10, 32);
 #ifdef FERRY_XFAIL_FIXED
 #else
@@ -60,7 +57,6 @@ ferry::gather(exec, table, indices, batch).wait();
 
 // ---- gather_records_into_codes: Records are decoded by a gather, or copied as bytes.
 // expected-first-error: gather into a quantized_tensor copies codes and scales
-// most-lines: 20
 const ferry::rowwise_int8_tensor<ferry::mapped_space> table("table", 10, 32);
 // legal: ferry::tensor<float, ferry::mapped_space> batch("batch", 2, 32);
 ferry::rowwise_int8_tensor<ferry::mapped_space> batch("batch", 2, 32);
@@ -68,7 +64,6 @@ ferry::gather(exec, table, indices, batch).wait();
 
 // ---- init_of_quantized: Codes have values together with their scales alone.
 // expected-errors: 2 this argument must be an array of numbers, not a table of quantized rows; quantize
-// most-lines: 30
 ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 10, 32);
 ferry::tensor<float, ferry::mapped_space> numbers("numbers", 10, 32);
 #ifdef FERRY_XFAIL_FIXED
@@ -88,29 +83,18 @@ ferry::quantize(exec, values, codes, ferry::path::ordered{}).wait();
 
 // ---- quantized_tensor_of_number: A quantization says how numbers are encoded.
 // expected-first-error: the template arguments of a quantized_tensor are a quantization
-// most-lines: 20
 #ifdef FERRY_XFAIL_FIXED
 const ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 100, 32);
 #else
 const ferry::quantized_tensor<float, ferry::mapped_space> table("table", 100, 32);
 #endif
 
-// ---- quantized_tensor_without_label: The label comes first.
-// expected-error: the arguments of a quantized_tensor are its label, its rows and its width
-#ifdef FERRY_XFAIL_FIXED
-const ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 10, 32);
-#else
-const ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table(10, 32);
-#endif
-
-// ---- quantized_tensor_without_width: Blocks divide the width.
+// ---- quantized_tensor_without_label: The label comes first, and blocks divide the width.
 // expected-first-error: the arguments of a quantized_tensor are its label, its rows and its width
-// most-lines: 20
-#ifdef FERRY_XFAIL_FIXED
-const ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 100, 32);
-#else
-const ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 100);
-#endif
+using quantized = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space>;
+// legal: const quantized table("table", 10, 32);
+const quantized table(10, 32);
+// or: const quantized table("table", 100);
 
 // ---- records_in_two_spaces: A record lies in one memory space.
 // expected-error: rows with their scales in records are those of quantization::rowwise_int8, whose table has one memory space
@@ -149,7 +133,6 @@ static_cast<void>(table.scales());
 
 // ---- scatter_add_to_quantized: Codes have no sums.
 // expected-first-error: must be an array of numbers, not a table of quantized rows
-// most-lines: 20
 ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 10, 32);
 const ferry::tensor<float, ferry::mapped_space> batch("batch", 2, 32);
 // legal: ferry::scatter(exec, table, indices, batch).wait();
@@ -180,7 +163,6 @@ ferry::step_bags(exec, rule, hot, state, indices, 2, grads).wait();
 
 // ---- step_bags_quantized: A step on bags pools rows of numbers and records.
 // expected-first-error: of quantized tables step_bags trains a rowwise_int8_tensor
-// most-lines: 20
 // legal: ferry::rowwise_int8_tensor<ferry::mapped_space> table("table", 10, 32);
 ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 10, 32);
 const ferry::optim::sgd rule{};

@@ -11,7 +11,8 @@ A file holds #includes and then programs. Each begins with its name and says how
     // expected-error: <regular expression that the text of one of the compiler's errors matches>
     // expected-first-error: <one that the text of the first error matches>
     // expected-errors: <number> <one that the text of every error matches, of which there must be exactly so many>
-    // most-lines: <number of lines that the compiler may print>
+    // most-lines: <number of lines that the compiler may print; without it 30 for an error if the first one or all are told>
+    // or: <a statement that is refused alike, in place of the one before: a program of its own>
 
 A program that declares no function refused() is the statements of one. It passes when the compiler fails and all of these are
 true. Its legal form shows that the one illegal combination and nothing else is refused: with FERRY_XFAIL_FIXED defined, and
@@ -46,6 +47,9 @@ SPECIALISES = re.compile(r"^(namespace ferry|struct ferry::)", re.MULTILINE)
 ERROR = re.compile(r"\berror\b[^:\n]*:\s*(.*)$", re.MULTILINE)
 # The lines that gcc prints before an error to say where it is.
 CONTEXT = re.compile(r"^In file included from|^\s+from |: (In|At) |:\s+(recursively )?required |\[ skipping ")
+# Statements that are refused alike, and the one in whose place they stand, with its legal form.
+OR = re.compile(r"^// or: (.+)\n", re.MULTILINE)
+STATEMENT = re.compile(r"(?:^// legal: .+\n)*(?:^(?!//).*[^;{}\n]\n)*^(?!//).*;\n\Z", re.MULTILINE)
 FIXED = "FERRY_XFAIL_FIXED"
 
 
@@ -68,7 +72,13 @@ class Program:
 
 def read_programs(path):
     words = NAME.split(Path(path).read_text(encoding="utf-8"))
-    return [Program(name, words[0], text) for name, text in zip(words[1::2], words[2::2])]
+    programs = []
+    for name, text in zip(words[1::2], words[2::2]):
+        programs.append(Program(name, words[0], OR.sub("", text)))
+        before = OR.split(text, maxsplit=1)[0]
+        for number, statement in enumerate(OR.findall(text), start=2):
+            programs.append(Program(f"{name}_{number}", words[0], STATEMENT.sub(lambda _: statement + "\n", before)))
+    return programs
 
 
 class Compiler:
@@ -184,8 +194,10 @@ def judge(text, errors, printed):
             problems.append(f"is refused with {len(errors)} errors, not with {number}")
         problems += [f"is refused with an error that is none of the expected: {error}" for error in errors
                      if not re.search(line, error)]
-    problems += [f"is refused in {printed} lines, more than {number}" for number in MOST_LINES.findall(text)
-                 if printed > int(number)]
+    limits = [int(number) for number in MOST_LINES.findall(text)]
+    if not limits and (every or FIRST.search(text)):
+        limits = [30 * max([1] + [int(number) for number, _ in every])]
+    problems += [f"is refused in {printed} lines, more than {limit}" for limit in limits if printed > limit]
     return problems
 
 
@@ -297,10 +309,12 @@ def self_test(compiler, place, scratch):
     if refused_together(compiler, [programs["legal"]], scratch, place):
         failures.append("legal: refused together")
     file = scratch / "file.cpp"
-    file.write_text("#include <vector>\n\n// ---- a: one\nint a;\n\n// ---- b\nvoid refused() {}\n", encoding="utf-8")
+    file.write_text("#include <vector>\n\n// ---- a: one\nint a;\n// legal: b();\nb(1,\n  2);\n// or: c();\n\n// ---- d\nvoid refused() {}\n",
+                    encoding="utf-8")
     read = [(one.name, one.includes, one.source()) for one in read_programs(file)]
-    if read != [("a", "#include <vector>\n\n", "void refused() {\n\nint a;\n\n\n}\n"),
-                ("b", "#include <vector>\n\n", "\nvoid refused() {}\n")]:
+    if read != [("a", "#include <vector>\n\n", "void refused() {\n\nint a;\n// legal: b();\nb(1,\n  2);\n\n\n}\n"),
+                ("a_2", "#include <vector>\n\n", "void refused() {\n\nint a;\nc();\n\n}\n"),
+                ("d", "#include <vector>\n\n", "\nvoid refused() {}\n")]:
         failures.append(f"a file is read as {read}")
     print("\n".join(failures) or f"{len(SELF_TEST)} programs judged as expected")
     return 1 if failures else 0
