@@ -137,8 +137,8 @@ namespace ferry {
 template <class Exec, class From, class Q, class Space, class ScaleSpace, class... Policies>
   requires(detail::Fits<detail::quantize_arguments, const Exec&, const From&,
                         quantized_tensor<Q, Space, ScaleSpace>&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket quantize(
-    const Exec& exec, const From& values, quantized_tensor<Q, Space, ScaleSpace>& table, Policies...) {
+[[nodiscard]] ticket quantize(const Exec& exec, const From& values,
+                              quantized_tensor<Q, Space, ScaleSpace>& table, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, From, quantized_tensor<Q, Space, ScaleSpace>, chosen>();
   using path_policy = typename chosen::template get<path_category, path::automatic>;
@@ -154,8 +154,8 @@ template <class Exec, class From, class Q, class Space, class ScaleSpace, class.
 template <class Exec, class Q, class Space, class ScaleSpace, class To, class... Policies>
   requires(detail::Fits<detail::dequantize_arguments, const Exec&,
                         const quantized_tensor<Q, Space, ScaleSpace>&, To, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket dequantize(
-    const Exec& exec, const quantized_tensor<Q, Space, ScaleSpace>& table, To&& out, Policies...) {
+[[nodiscard]] ticket dequantize(const Exec& exec, const quantized_tensor<Q, Space, ScaleSpace>& table,
+                                To&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, To, quantized_tensor<Q, Space, ScaleSpace>, chosen>();
   detail::require_output<To>();
