@@ -4,7 +4,7 @@
 #include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/loss_scale.hpp>
 #include <ferry/optim/schedules.hpp>
-#include <ferry/tensor/detail/finite.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 
 #include <algorithm>
 #include <array>

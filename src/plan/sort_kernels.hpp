@@ -3,7 +3,7 @@
 
 #include "../../backends/sorted_keys.hpp"
 
-#include <ferry/plan/detail/sum_pieces.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>

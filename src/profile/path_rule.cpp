@@ -2,7 +2,7 @@
 #include <ferry/profile/detail/path_rule.hpp>
 
 #include <ferry/memory/spaces.hpp>
-#include <ferry/profile/explanation.hpp>
+#include <ferry/profile/explain.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -11,10 +11,8 @@
 #include <ferry/rows/detail/copy_slots.hpp>
 #include <ferry/rows/detail/copy_staged.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstddef>

@@ -2,12 +2,23 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
-#include <ferry/tensor/detail/bit_cast.hpp>
 
 #include <Kokkos_Core.hpp>
+#include <Kokkos_Macros.hpp>
 
 #include <cstdint>
 #include <type_traits>
+
+namespace ferry::detail {
+
+/// std::bit_cast for kernels. For nvcc the standard one is a host function.
+template <class To, class From>
+KOKKOS_FUNCTION constexpr To bit_cast(const From& source) {
+  static_assert(sizeof(To) == sizeof(From));
+  return __builtin_bit_cast(To, source);
+}
+
+}  // namespace ferry::detail
 
 namespace ferry {
 

@@ -6,7 +6,6 @@
 #include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/detail/tensor_memory.hpp>
-#include <ferry/tensor/detail/tensor_refusals.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor_view.hpp>
