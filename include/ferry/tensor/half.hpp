@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace ferry::detail {
+namespace ferry {
+
+namespace detail {
 
 /// std::bit_cast for kernels. For nvcc the standard one is a host function.
 template <class To, class From>
@@ -17,12 +19,6 @@ KOKKOS_FUNCTION constexpr To bit_cast(const From& source) {
   static_assert(sizeof(To) == sizeof(From));
   return __builtin_bit_cast(To, source);
 }
-
-}  // namespace ferry::detail
-
-namespace ferry {
-
-namespace detail {
 
 /// Rounding to floating-point formats with few bits: `Mantissa` bits of the mantissa, and `Bias` of the
 /// exponent. A magnitude is the bits of a float without its sign; a code is the bits of the number without

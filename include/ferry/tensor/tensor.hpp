@@ -151,7 +151,6 @@ class tensor {
   void first(Rows) && {
     detail::refuse_brief_slice<Rows>();
   }
-
   /// @}
 
   /// Rows [begin, end), as an argument of verbs. Throws out_of_range if one of the two is negative or
@@ -170,7 +169,6 @@ class tensor {
   void rows_between(Begin, End) && {
     detail::refuse_brief_slice<Begin>();
   }
-
   /// @}
 
   /// A deep copy in the same memory space, as a future of a tensor; see ferry::clone.

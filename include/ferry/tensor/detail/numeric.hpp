@@ -16,8 +16,9 @@ template <class T>
 struct accumulation {
   using type = T;
 };
-template <class Format>
-struct accumulation<narrow_float<Format>> {
+template <class T>
+  requires(is_extended_number<T> || is_byte_float<T>)
+struct accumulation<T> {
   using type = float;
 };
 template <class T>
