@@ -72,13 +72,13 @@ no_chunks chunks_of(launch_context<Exec>&, const no_scale&, std::int64_t, const 
   return {};
 }
 
-/// Rows of a chunk of both sides.
+/// Rows of a chunk of both sides, which take about 32 MiB of scratch; all rows if no scratch is needed.
 template <class Path, class Exec, class Table, class Value, class Space>
 std::int64_t chunk_rows(const Table& table, const array_ref<Value, Space>& values) {
-  constexpr bool in_place =
-      decodes_at_once<Path, Exec, Space, typename Table::memory_space, typename Table::scale_space>;
-  return rows_per_chunk<!in_place>(values.rows(), values.width() * static_cast<std::int64_t>(sizeof(Value)) +
-                                                      static_cast<std::int64_t>(table.row_bytes()));
+  if (decodes_at_once<Path, Exec, Space, typename Table::memory_space, typename Table::scale_space>)
+    return values.rows();
+  const std::int64_t row_bytes = bytes_of_rows(values, 1) + static_cast<std::int64_t>(table.row_bytes());
+  return std::min(values.rows(), std::max<std::int64_t>(1, (std::int64_t{1} << 25) / row_bytes));
 }
 
 template <class Path, class Exec, class Value, class FromSpace, class Q, class Space, class ScaleSpace>

@@ -76,16 +76,11 @@ ticket gather(const Exec&, const Table&, const Indices&, quantized_tensor<Q, Spa
   return {};
 }
 
-}  // namespace ferry
-
-/// scatter to a table of quantized rows: row indices[p] = values[p], encoded as its quantization says. A row
-/// is replaced as a whole, so its blocks get new scales; a factor of the table stays. Arguments and errors
-/// are those of scatter for any table; duplicates::sum and duplicates::mean combine in the accumulation type,
-/// before rows are encoded once. A batch with bad indices leaves the table unchanged. The execution space
-/// encodes, and codes and scales travel. Records are encoded where they lie if the table is in its memory and
-/// the path is direct.
-
-namespace ferry {
+// scatter to a table of quantized rows: row indices[p] = values[p], encoded as its quantization says. A row
+// is replaced as a whole, so its blocks get new scales; a factor of the table stays. Arguments and errors
+// are those of scatter for any table; duplicates::sum and duplicates::mean combine in the accumulation type,
+// before rows are encoded once. A batch with bad indices leaves the table unchanged. The execution space
+// encodes, and codes and scales travel.
 
 /// Codes and scales of `target` = those of another table of the same quantization and extents, as they are;
 /// the target gets the factor of the source. Spaces, policies, ordering and errors are those of copy for

@@ -97,7 +97,8 @@ struct decode_rows {
     else if constexpr (in_units)
       decode_unit(row, codes, scales, target, number);
     else
-      decode_bytes(codes, scales, target, number * numbers);
+      store_numbers([&](int e) { return code_at<bits>(codes, number * numbers + e); }, scales, target,
+                    number * numbers);
   }
 
  private:
@@ -234,15 +235,11 @@ struct decode_rows {
     for (int e = 0; e < Count; ++e) {
       const std::int64_t column = first + e;
       if (column < 0 || column >= width) continue;
-      if (!has_step || table.begins_block(column)) step = table.step_of(scales, table.block_of(column));
+      const bool begins_block = Q::block != 0 && column % (Q::block == 0 ? 1 : Q::block) == 0;
+      if (!has_step || begins_block) step = table.step_of(scales, table.block_of(column));
       has_step = true;
       target[column] = convert<Out>(Q::decode(code(e), step));
     }
-  }
-
-  KOKKOS_FORCEINLINE_FUNCTION void decode_bytes(const std::byte* codes, scales_type scales, Out* target,
-                                                std::int64_t first) const {
-    store_numbers([&](int e) { return code_at<bits>(codes, first + e); }, scales, target, first);
   }
 
   /// Part after part of constant length between arrays that nothing else aliases, which a compiler
