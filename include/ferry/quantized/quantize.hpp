@@ -81,9 +81,8 @@ std::int64_t chunk_rows(const Table& table, const array_ref<Value, Space>& value
   return std::min(values.rows(), std::max<std::int64_t>(1, (std::int64_t{1} << 25) / row_bytes));
 }
 
-template <class Path, class Exec, class Value, class FromSpace, class Q, class Space, class ScaleSpace>
-void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace>& source,
-                    quantized_tensor<Q, Space, ScaleSpace>& table) {
+template <class Path, class Exec, class Table>
+void quantize_table(launch_context<Exec>& call, const auto& source, Table& table) {
   const auto label = label_of("quantize", Path::name);
   const std::int64_t chunk = chunk_rows<Path, Exec>(table, source);
   const auto values = chunks_of<Path>(call, read_only(source), chunk, "values");
@@ -92,16 +91,17 @@ void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace
   for (std::int64_t first = 0; first < source.rows(); first += chunk) {
     const std::int64_t count = std::min(chunk, source.rows() - first);
     values.fetch(call, first, count);
-    launch_encode<Q>(call.exec(), label, values.rows(first, count), codes.rows(first, count),
-                     scales.rows(first, count), table.scale());
+    launch_encode<typename Table::quantization>(call.exec(), label, values.rows(first, count),
+                                                codes.rows(first, count), scales.rows(first, count),
+                                                table.scale());
     codes.put(call, first, count);
     scales.put(call, first, count);
   }
 }
 
-template <class Path, class Exec, class Q, class Space, class ScaleSpace, class Out, class OutSpace>
-void dequantize_table(launch_context<Exec>& call, const quantized_tensor<Q, Space, ScaleSpace>& table,
-                      const array_ref<Out, OutSpace>& target) {
+template <class Path, class Exec, class Table>
+void dequantize_table(launch_context<Exec>& call, const Table& table, const auto& target) {
+  using quantization = typename Table::quantization;
   const auto label = label_of("dequantize", Path::name);
   const std::int64_t chunk = chunk_rows<Path, Exec>(table, target);
   const auto codes = chunks_of<Path>(call, make_ref(stored(table)), chunk, "codes");
@@ -112,8 +112,9 @@ void dequantize_table(launch_context<Exec>& call, const quantized_tensor<Q, Spac
     codes.fetch(call, first, count);
     scales.fetch(call, first, count);
     auto rows = codes.rows(first, count);
-    if constexpr (Q::in_records) rows.extents[1] = target.width();
-    launch_gather(call.exec(), label, rows_of_codes<Q>(rows, scales.rows(first, count), table.scale()),
+    if constexpr (quantization::in_records) rows.extents[1] = target.width();
+    launch_gather(call.exec(), label,
+                  rows_of_codes<quantization>(rows, scales.rows(first, count), table.scale()),
                   values.rows(first, count), kernels::identity{}, count);
     values.put(call, first, count);
   }

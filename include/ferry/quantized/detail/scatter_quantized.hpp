@@ -71,14 +71,12 @@ auto combined_values(launch_context<Exec>& call, const std::string& label, const
 
 /// Encodes values to scratch, for the positions that `deciding` names, and calls visit(array, rows) for codes
 /// and for scales of the table with the rows that belong to them.
-template <class Exec, class Q, class Code, class Space, class Scales, class Value, class ValueSpace,
-          class Visit>
-void visit_encoded(launch_context<Exec>& call, const std::string& label,
-                   const coded_rows<Q, Code, Space, Scales>& table,
-                   const array_ref<Value, ValueSpace>& values, const kernels::deciding_positions& deciding,
-                   const Visit& visit) {
+template <class Exec, class Rows, class Visit>
+void visit_encoded(launch_context<Exec>& call, const std::string& label, const Rows& table,
+                   const auto& values, const kernels::deciding_positions& deciding, const Visit& visit) {
+  using Q = typename decltype(table.for_kernels())::quantization;
   const std::int64_t n = values.rows();
-  const auto codes = near_rows<Code>(call, n, table.codes.width(), "codes");
+  const auto codes = near_rows<typename Rows::value_type>(call, n, table.codes.width(), "codes");
   if constexpr (has_scale_array<Q>) {
     const auto scales = near_rows<typename Q::scale_type>(call, n, table.scales.width(), "scales");
     launch_encode<Q>(call.exec(), label, values, codes, scales, table.tensor_scale, deciding);
@@ -131,8 +129,9 @@ ticket scatter_numbers(const Exec& exec, Table& table, const Named& batch,
       if constexpr (duplicates_policy::forbids) report_repeats(call, label, batch);
     }
     const auto write = [&](const auto& rows) {
-      const auto stored_rows = rows_of_codes<typename Table::quantization>(make_ref(stored(table)),
-                                                                           scales_ref(table), table.scale());
+      using quantization = typename Table::quantization;
+      const auto stored_rows =
+          rows_of_codes<quantization>(make_ref(stored(table)), scales_ref(table), table.scale());
       const auto scatter_parts = [&](const auto& targets, auto... policies) {
         visit_encoded(call, label, stored_rows, rows, deciding, [&](const auto& array, const auto& encoded) {
           using part = part_path<path_policy, Exec, typename traits_of<decltype(array)>::memory_space>;
