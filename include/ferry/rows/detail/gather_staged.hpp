@@ -95,11 +95,11 @@ void gather_staged(launch_context<Exec>& call, const array_ref<T, TableSpace>& t
                         kernels::listed_rows{rows + first}, count);
         },
         [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-          const bool holes =
+          const bool has_holes =
               std::any_of(rows + first, rows + first + count, [](std::int64_t row) { return row < 0; });
           gather_by_slot(call.exec(), label, rows_in_slot<const Out>(slot, count, width),
-                         rows_from(out, first, count), kernels::rows_of_slot{holes ? rows + first : nullptr},
-                         count);
+                         rows_from(out, first, count),
+                         kernels::rows_of_slot{has_holes ? rows + first : nullptr}, count);
         });
   } else {
     auto* const device_list = call.template scratch<std::int64_t>(n);
@@ -152,7 +152,7 @@ std::int64_t share_rows(launch_context<Exec>& call, const std::string& label,
       std::clamp<std::int64_t>(items / (std::int64_t{4} * tuning.ordered_teams), 1,
                                std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, item_bytes)));
   // The side stream may then write to the call's buffers and read the results of the call's kernels.
-  if (const auto now = call.mark(); now != nullptr) backend::wait_for(side, *now);
+  if (const auto point = call.mark(); point != nullptr) backend::wait_for(side, *point);
   launch_teams(schedule::team_chunks{nullptr, chunk, {progress, limit}});
 
   transfer(side, "ferry::indices", host_list, pinned_space::name, rows, device_space::name,
