@@ -75,7 +75,7 @@ struct update_job {
   static constexpr int row_fields = State::row_fields;
   static constexpr int most_row_arrays = max_fields + row_fields + 1;
   static constexpr bool counts_rows = step_count::counts_rows, catches_up = step_count::catches_up;
-  static constexpr bool is_encoded = is_encoded_table<Table>;
+  static constexpr bool is_encoded = is_encoded_table<Table>, writes_scratch = false;
   template <class>
   using packed_tile = kernels::packed_tile;
   template <class, class>
