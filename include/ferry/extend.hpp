@@ -31,7 +31,6 @@
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/parallel.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/detail/random.hpp>

@@ -7,8 +7,8 @@
 /// of interop/ and compat/ are included one by one.
 
 // First, so that compilers list few headers before the sentence that refuses a call.
-#include <ferry/runtime/detail/flaws.hpp>
-#include <ferry/tensor/detail/tensor_refusals.hpp>
+#include <ferry/runtime/detail/argument_kinds.hpp>
+#include <ferry/tensor/detail/tensor_memory.hpp>
 
 #include <ferry/plan/detail/refusals.hpp>
 
@@ -48,7 +48,6 @@
 #include <ferry/policy/step_count.hpp>
 #include <ferry/profile/current_profile.hpp>
 #include <ferry/profile/explain.hpp>
-#include <ferry/profile/explanation.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/profile/path_kind.hpp>
 #include <ferry/rows/clone.hpp>

@@ -8,7 +8,7 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/rows/init.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 
 #include <Kokkos_Core.hpp>
 

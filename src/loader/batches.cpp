@@ -170,10 +170,10 @@ void take_rows(const batch_request& request, const untyped_array& table, std::by
   const std::int64_t stride = table.shape.row_stride() * static_cast<std::int64_t>(table.element_bytes);
   const auto* rows = static_cast<const std::byte*>(table.data);
   const auto& samples = request.samples;
-  constexpr std::size_t ahead = 8;  // random rows: the memory's latency counts
+  constexpr std::size_t distance = 8;  // random rows: the memory's latency counts
   for (std::size_t i = 0; i < samples.size(); ++i, data += bytes) {
 #if defined(__GNUC__)
-    if (i + ahead < samples.size()) __builtin_prefetch(rows + samples[i + ahead] * stride);
+    if (i + distance < samples.size()) __builtin_prefetch(rows + samples[i + distance] * stride);
 #endif
     std::memcpy(data, rows + samples[i] * stride, bytes);
   }

@@ -4,7 +4,7 @@
 #include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/loss_scale.hpp>
 #include <ferry/optim/schedules.hpp>
-#include <ferry/tensor/detail/finite.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 
 #include <algorithm>
 #include <array>
@@ -180,16 +180,16 @@ double cosine_annealing_lr(double lr, schedule_step step, std::int64_t t_max, do
 
 double cosine_annealing_warm_restarts(double lr, double step, std::int64_t t_0, std::int64_t t_mult,
                                       double eta_min) {
-  double since = checked_count("cosine_annealing_warm_restarts", step);
+  double position = checked_count("cosine_annealing_warm_restarts", step);
   require_positive("cosine_annealing_warm_restarts", "t_0", static_cast<double>(t_0));
   require_positive("cosine_annealing_warm_restarts", "t_mult", static_cast<double>(t_mult));
   auto period = static_cast<double>(t_0);
   if (t_mult == 1) {
-    since = std::fmod(step, period);
+    position = std::fmod(step, period);
   } else {
-    for (; since >= period; period *= static_cast<double>(t_mult)) since -= period;
+    for (; position >= period; period *= static_cast<double>(t_mult)) position -= period;
   }
-  return on_cosine(lr, eta_min, pi * since / period);
+  return on_cosine(lr, eta_min, pi * position / period);
 }
 
 double linear_lr(double lr, schedule_step step, double start_factor, double end_factor,

@@ -12,8 +12,8 @@
 #include <ferry/optim/make_state.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
-#include <ferry/tensor/detail/finite.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -3,7 +3,7 @@
 
 #include "../../backends/sorted_keys.hpp"
 
-#include <ferry/plan/detail/sum_pieces.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -105,9 +105,9 @@ struct write_segments {
     } else {
       // One of the elements after the last segment, which kernels read and don't use. They are as many as the
       // indices that begin no segment.
-      const std::int64_t later = sorted.count - 1 - (k - segments);
-      unique_rows[later] = 0;
-      segment_begin[later + 1] = sorted.count;
+      const std::int64_t spare = sorted.count - 1 - (k - segments);
+      unique_rows[spare] = 0;
+      segment_begin[spare + 1] = sorted.count;
     }
     if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
     // The last valid index writes the ends of the last segment and of the last run.

@@ -5,7 +5,7 @@
 
 #include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/tensor/detail/finite.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -2,7 +2,7 @@
 #include <ferry/profile/detail/path_rule.hpp>
 
 #include <ferry/memory/spaces.hpp>
-#include <ferry/profile/explanation.hpp>
+#include <ferry/profile/explain.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -99,19 +99,19 @@ class cost_reader {
   void look_up(call_costs& costs) const {
     if (facts_.action == verb::copy || facts_.on_host) return;
     const double row = shortest_row_ns();
-    const auto beyond = [&](double reach_gib) {
+    const auto uncovered_part = [&](double reach_gib) {
       costs.reach_gib = reach_gib;
       return std::max(0.0, 1.0 - reach_gib / std::max(gib_, 1e-9));
     };
     if (table_on_device_) {
-      costs.random_look_up_ns = profile_.device_miss_ns * beyond(profile_.device_reach_gib);
+      costs.random_look_up_ns = profile_.device_miss_ns * uncovered_part(profile_.device_reach_gib);
     } else if (facts_.table_space == pinned_space::name) {
-      const double part = beyond(profile_.pinned_reach_gib);
+      const double part = uncovered_part(profile_.pinned_reach_gib);
       const double groups = std::max(1.0, gib_ * 0x1p30 / std::max(page_group_bytes, bytes_));
       costs.random_look_up_ns = profile_.pinned_miss_ns * part;
       costs.sorted_look_up_ns =
           profile_.pinned_group_ns * part * groups * -std::expm1(-rows_ / groups) / rows_;
-    } else if (beyond(mapped_reach_gib) > 0.0) {
+    } else if (uncovered_part(mapped_reach_gib) > 0.0) {
       costs.random_look_up_ns = row * profile_.mapped_growth * std::log2(gib_ / mapped_reach_gib);
     }
   }
@@ -126,9 +126,9 @@ class cost_reader {
     if (!writes_) return random;
     if (facts_.planned) return std::min(random, 1.5 * costs.sorted_look_up_ns);
     if (facts_.table_space != mapped_space::name) return random;
-    constexpr double reach_gib = 12.0, beyond = 0.32;
+    constexpr double reach_gib = 12.0, excess = 0.32;
     const double part = std::max(0.0, 1.0 - reach_gib / gib_);
-    return std::max(random, costs.link.row_ns + beyond * part * bytes_ / profile_.mapped_write_gb_per_s);
+    return std::max(random, costs.link.row_ns + excess * part * bytes_ / profile_.mapped_write_gb_per_s);
   }
 
   /// Rows by the threads of the host, with the transfer to or from the device.

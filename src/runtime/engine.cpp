@@ -98,7 +98,7 @@ void engine::hear_captured(instance_id who, stream_handle stream, bool everyone)
       ticket_state& verb = **link;
       if ((everyone || verb.stream == stream) && verb.is_raised()) try {
           if (!everyone)  // at the end of Kokkos the caller may have destroyed the stream
-            if (const auto now = verb.mark()) now->wait();
+            if (const auto point = verb.mark()) point->wait();
           verb.who = who;
           hear(verb);
           verb.sources.plan = nullptr;  // its findings stay in the report

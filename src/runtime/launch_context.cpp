@@ -9,9 +9,7 @@
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/runtime/transfer_statistics.hpp>
 
 #include <algorithm>

@@ -124,7 +124,7 @@ void ticket::join() {
   if (state_ == nullptr) return;
   const detail::tool_region waiting("ferry::wait::", state_->sources.verb);
   if (state_->mark) {
-    if (const auto now = state_->mark()) now->wait();
+    if (const auto point = state_->mark()) point->wait();
     if (state_->find_error == nullptr) return;
     if (const auto finding = state_->find_error(*state_)) std::rethrow_exception(finding);
     return;

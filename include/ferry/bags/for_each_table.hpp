@@ -32,9 +32,8 @@ namespace ferry {
 template <class Exec, class T, class Space, class Indices, class Offsets, class Pooled, class... Policies>
   requires(detail::Fits<detail::gather_bags_arguments, const Exec&, const table_list<T, Space>&,
                         const Indices&, const Offsets&, Pooled, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
-    const Exec& exec, const table_list<T, Space>& tables, const Indices& indices, const Offsets& offsets,
-    Pooled&& pooled, Policies...) {
+[[nodiscard]] ticket gather_bags(const Exec& exec, const table_list<T, Space>& tables, const Indices& indices,
+                                 const Offsets& offsets, Pooled&& pooled, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_table_list<Exec, T, Space, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();
@@ -48,9 +47,9 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
   requires(detail::AnArray<Weights>&&
                detail::Fits<detail::gather_bags_arguments, const Exec&, const table_list<T, Space>&,
                             const Indices&, const Offsets&, Pooled, const Weights&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
-    const Exec& exec, const table_list<T, Space>& tables, const Indices& indices, const Offsets& offsets,
-    Pooled&& pooled, const Weights& weights, Policies...) {
+[[nodiscard]] ticket gather_bags(const Exec& exec, const table_list<T, Space>& tables, const Indices& indices,
+                                 const Offsets& offsets, Pooled&& pooled, const Weights& weights,
+                                 Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_table_list<Exec, T, Space, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();
@@ -85,9 +84,9 @@ template <class Exec, class Rule, class T, class Space, class States, class Indi
           class Grads, class... Policies>
   requires(detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, const table_list<T, Space>&,
                         States, const Indices&, const Offsets&, const Grads&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, const table_list<T, Space>& tables, States&& states,
-    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, Policies...) {
+[[nodiscard]] ticket step_bags(const Exec& exec, const Rule& rule, const table_list<T, Space>& tables,
+                               States&& states, const Indices& indices, const Offsets& offsets,
+                               const Grads& pooled_grads, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_table_step<Exec, Rule, T, Space, States, Indices, Offsets, Grads, bag>();
   return detail::step_tables<bag>(exec, rule, tables.tables, states, detail::index_ref(indices),
@@ -100,10 +99,9 @@ template <class Exec, class Rule, class T, class Space, class States, class Indi
   requires(detail::AnArray<Weights>&& detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&,
                                                    const table_list<T, Space>&, States, const Indices&,
                                                    const Offsets&, const Grads&, const Weights&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, const table_list<T, Space>& tables, States&& states,
-    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Weights& weights,
-    Policies...) {
+[[nodiscard]] ticket step_bags(const Exec& exec, const Rule& rule, const table_list<T, Space>& tables,
+                               States&& states, const Indices& indices, const Offsets& offsets,
+                               const Grads& pooled_grads, const Weights& weights, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_table_step<Exec, Rule, T, Space, States, Indices, Offsets, Grads, bag>();
   detail::require_weight_type<Exec, Weights>();

@@ -82,9 +82,8 @@ ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class... Policies>
   requires(detail::takes_bags<Table>&& detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&,
                                                     const Indices&, const Offsets&, Pooled, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
-    const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
-    Policies...) {
+[[nodiscard]] ticket gather_bags(const Exec& exec, const Table& table, const Indices& indices,
+                                 const Offsets& offsets, Pooled&& pooled, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();
@@ -102,9 +101,8 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
   requires(detail::takes_bags<Table>&& detail::AnArray<Extra>&&
                detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&, const Indices&,
                             const Offsets&, Pooled, Extra, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
-    const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
-    Extra&& extra, Policies...) {
+[[nodiscard]] ticket gather_bags(const Exec& exec, const Table& table, const Indices& indices,
+                                 const Offsets& offsets, Pooled&& pooled, Extra&& extra, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();

@@ -155,9 +155,9 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
   requires(detail::takes_bags<Table>&&
                detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table, State&,
                             const Indices&, const Offsets&, const Grads&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
-    const Offsets& offsets, const Grads& pooled_grads, Policies...) {
+[[nodiscard]] ticket step_bags(const Exec& exec, const Rule& rule, Table&& table, State& state,
+                               const Indices& indices, const Offsets& offsets, const Grads& pooled_grads,
+                               Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, State, Indices, Offsets, Grads, bag>();
   return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
@@ -173,9 +173,9 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
   requires(detail::takes_bags<Table>&& detail::AnArray<Extra>&&
                detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table, State&,
                             const Indices&, const Offsets&, const Grads&, const Extra&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
-    const Offsets& offsets, const Grads& pooled_grads, const Extra& extra, Policies...) {
+[[nodiscard]] ticket step_bags(const Exec& exec, const Rule& rule, Table&& table, State& state,
+                               const Indices& indices, const Offsets& offsets, const Grads& pooled_grads,
+                               const Extra& extra, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, State, Indices, Offsets, Grads, bag>();
   detail::require_step_extra<Exec, typename bag::pooling, Extra>();
@@ -198,10 +198,9 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
   requires(detail::takes_bags<Table>&& detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&& detail::Fits<
            detail::step_bags_arguments, const Exec&, const Rule&, Table, State&, const Indices&,
            const Offsets&, const Grads&, const Weights&, WeightGrads, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
-    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
-    const Offsets& offsets, const Grads& pooled_grads, const Weights& weights, WeightGrads&& weight_grads,
-    Policies...) {
+[[nodiscard]] ticket step_bags(const Exec& exec, const Rule& rule, Table&& table, State& state,
+                               const Indices& indices, const Offsets& offsets, const Grads& pooled_grads,
+                               const Weights& weights, WeightGrads&& weight_grads, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, State, Indices, Offsets, Grads, bag>();
   detail::require_step_extra<Exec, typename bag::pooling, Weights>();

@@ -8,7 +8,6 @@
 #include <ferry/profile/current_profile.hpp>
 #include <ferry/profile/detail/path_rule.hpp>
 #include <ferry/profile/explain.hpp>
-#include <ferry/profile/explanation.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/profile/path_kind.hpp>
 

@@ -223,8 +223,7 @@ namespace ferry {
 template <class Exec, class Rule, class Table, detail::StateOfTable State, class... Policies>
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
            detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Table, State&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
-    const Exec& exec, const Rule& rule, Table&& table, State& state, Policies...) {
+[[nodiscard]] ticket catch_up(const Exec& exec, const Rule& rule, Table&& table, State& state, Policies...) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Table>();
   detail::require_output<Table>();
@@ -235,8 +234,7 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
 template <class Exec, class Rule, class Records, class... Policies>
   requires(detail::is_records<Records> && !detail::is_table_object<Records> &&
            detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Records&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
-    const Exec& exec, const Rule& rule, Records& records, Policies...) {
+[[nodiscard]] ticket catch_up(const Exec& exec, const Rule& rule, Records& records, Policies...) {
   detail::require_execution_space<Exec>();
   return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, records.table(), records);
 }
@@ -260,9 +258,8 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
            detail::Fits<detail::gather_arguments, const Exec&, const Rule&, const Table&, State&,
                         const Indices&, Out, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Rule& rule, const Table& table, State& state, const Indices& indices, Out&& out,
-    Policies... policies) {
+[[nodiscard]] ticket gather(const Exec& exec, const Rule& rule, const Table& table, State& state,
+                            const Indices& indices, Out&& out, Policies... policies) {
   return detail::gather_current_rows(exec, rule, table, state, indices, out, policies...);
 }
 /// gather for records, which hold weights and state of a row in one record.
@@ -270,9 +267,8 @@ template <class Exec, class Rule, class Records, class Indices, class Out, class
   requires(detail::is_records<Records> && !detail::is_table_object<Records> &&
            detail::Fits<detail::gather_arguments, const Exec&, const Rule&, Records&, const Indices&, Out,
                         Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Rule& rule, Records& records, const Indices& indices, Out&& out,
-    Policies... policies) {
+[[nodiscard]] ticket gather(const Exec& exec, const Rule& rule, Records& records, const Indices& indices,
+                            Out&& out, Policies... policies) {
   return detail::gather_current_rows(exec, rule, records.table(), records, indices, out, policies...);
 }
 

@@ -114,9 +114,8 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
   requires(
       detail::HasStepRows<Table>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
                                                 Table, State&, const Indices&, const Grads&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table&& table, State& state, const Indices& indices,
-    const Grads& grads, Policies...) {
+[[nodiscard]] ticket step(const Exec& exec, const Rule& rule, Table&& table, State& state,
+                          const Indices& indices, const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   using access_type = detail::step_access<Table>;
   detail::require_step_rule<Rule, typename State::rule_type>();
@@ -140,9 +139,8 @@ template <class Exec, class Rule, class Records, class Indices, class Grads, cla
   requires(
       detail::is_records<Records>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
                                                  Records&, const Indices&, const Grads&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Records& records, const Indices& indices, const Grads& grads,
-    Policies...) {
+[[nodiscard]] ticket step(const Exec& exec, const Rule& rule, Records& records, const Indices& indices,
+                          const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   using access_type = detail::records_access<Records>;
   auto&& state = detail::state_in(records);
@@ -166,8 +164,8 @@ template <class Exec, class Rule, class Records, class Indices, class Grads, cla
 template <class Exec, class Rule, class Table, detail::StateOfTable State, class Grads, class... Policies>
   requires(detail::HasStepRows<Table>&& detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
                                                      Table, State&, const Grads&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table&& table, State& state, const Grads& grads, Policies...) {
+[[nodiscard]] ticket step(const Exec& exec, const Rule& rule, Table&& table, State& state, const Grads& grads,
+                          Policies...) {
   using chosen = detail::dense_step_policies<Policies...>;
   using access_type = detail::step_access<Table>;
   detail::require_step_rule<Rule, typename State::rule_type>();
@@ -182,8 +180,8 @@ template <class Exec, class Rule, class Table, detail::StateOfTable State, class
 template <class Exec, class Rule, class Records, class Grads, class... Policies>
   requires(detail::is_records<Records>&& detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
                                                       Records&, const Grads&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Records& records, const Grads& grads, Policies...) {
+[[nodiscard]] ticket step(const Exec& exec, const Rule& rule, Records& records, const Grads& grads,
+                          Policies...) {
   using chosen = detail::dense_step_policies<Policies...>;
   using access_type = detail::records_access<Records>;
   auto&& state = detail::state_in(records);

@@ -7,7 +7,6 @@
 #include <ferry/optim/detail/square_sums.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/detail/finite.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Core.hpp>

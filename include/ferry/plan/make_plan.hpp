@@ -19,7 +19,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -40,9 +39,7 @@ void require_workspace(const array_note& room, const void* data, bool contiguous
 template <class Rows>
 std::int64_t rows_of_tables(const Rows& rows) {
   if constexpr (std::integral<Rows>)
-    return std::cmp_greater(rows, std::numeric_limits<std::int64_t>::max())
-               ? std::numeric_limits<std::int64_t>::max()
-               : static_cast<std::int64_t>(rows);
+    return row_number(rows);
   else if constexpr (AnArray<Rows>)
     return make_ref(rows).rows();
   else

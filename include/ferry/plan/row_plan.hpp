@@ -24,14 +24,8 @@ namespace detail {
 
 /// The memory space of a plan's arrays: Space, or the device's scratch space if Space is void.
 template <class Space>
-consteval auto plan_space_of() {
-  if constexpr (std::is_void_v<Space>)
-    return typename device_backend<Space>::scratch_space{};
-  else
-    return Space{};
-}
-template <class Space>
-using plan_space = decltype(plan_space_of<Space>());
+using plan_space =
+    std::conditional_t<std::is_void_v<Space>, typename device_backend<Space>::scratch_space, Space>;
 
 }  // namespace detail
 
@@ -93,7 +87,6 @@ class row_plan {
   [[nodiscard]] auto inverse() const {
     return array<Space>("inverse", &detail::plan_storage::inverse, positions());
   }
-
   /// @}
 
   /// The arrays as pointers; for the verbs.

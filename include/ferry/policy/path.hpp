@@ -13,7 +13,7 @@ namespace detail {
 struct facts {
   using policy_category = path_category;
   static constexpr bool sorts = false, reaches_table = false, occupies_host_threads = false,
-                        chosen_at_run_time = false;
+                        chosen_at_run_time = false, reads_shards = false, takes_copy_engines = false;
 };
 }  // namespace detail
 
@@ -111,16 +111,8 @@ inline constexpr bool by_host_alone = !Path::reaches_table && Path::occupies_hos
 template <PathPolicy Path>
 inline constexpr bool in_batch_order = Path::reaches_table && !Path::sorts;
 
-/// True if copy engines move the rows.
+/// A path reads the shards of a sharded table, which other tables do not have.
 template <PathPolicy Path>
-inline constexpr bool takes_copy_engines = requires {
-  requires Path::takes_copy_engines;
-};
-
-/// True if a path reads the shards of a sharded table, which other tables do not have.
-template <PathPolicy Path>
-inline constexpr bool reads_shards = requires {
-  requires Path::reads_shards;
-};
+inline constexpr bool reads_shards = Path::reads_shards;
 
 }  // namespace ferry::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/tensor/detail/finite.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 
 #include <array>
 #include <cstddef>

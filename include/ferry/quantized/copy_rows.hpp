@@ -34,9 +34,8 @@ template <class Exec, class Source, class SourceRows, class Target, class Target
       (detail::holds_codes<Source> ||
        detail::holds_codes<Target>)&&detail::Fits<detail::copy_rows_arguments, const Exec&, const Source&,
                                                   const SourceRows&, Target, const TargetRows&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy_rows(
-    const Exec& exec, const Source& source, const SourceRows& source_rows, Target&& target,
-    const TargetRows& target_rows, Policies...) {
+[[nodiscard]] ticket copy_rows(const Exec& exec, const Source& source, const SourceRows& source_rows,
+                               Target&& target, const TargetRows& target_rows, Policies...) {
   using choice = detail::row_copy_policies<Policies...>;
   using target_table = std::remove_cvref_t<Target>;
   detail::require_row_copy<Exec, choice, SourceRows, TargetRows>();

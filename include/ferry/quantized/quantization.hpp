@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
-#include <ferry/tensor/detail/bit_cast.hpp>
+#include <ferry/tensor/half.hpp>
 
 #include <Kokkos_Macros.hpp>
 

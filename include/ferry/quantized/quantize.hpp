@@ -72,18 +72,17 @@ no_chunks chunks_of(launch_context<Exec>&, const no_scale&, std::int64_t, const 
   return {};
 }
 
-/// Rows of a chunk of both sides.
+/// Rows of a chunk of both sides, which take about 32 MiB of scratch; all rows if no scratch is needed.
 template <class Path, class Exec, class Table, class Value, class Space>
 std::int64_t chunk_rows(const Table& table, const array_ref<Value, Space>& values) {
-  constexpr bool in_place =
-      decodes_at_once<Path, Exec, Space, typename Table::memory_space, typename Table::scale_space>;
-  return rows_per_chunk<!in_place>(values.rows(), values.width() * static_cast<std::int64_t>(sizeof(Value)) +
-                                                      static_cast<std::int64_t>(table.row_bytes()));
+  if (decodes_at_once<Path, Exec, Space, typename Table::memory_space, typename Table::scale_space>)
+    return values.rows();
+  const std::int64_t row_bytes = bytes_of_rows(values, 1) + static_cast<std::int64_t>(table.row_bytes());
+  return std::min(values.rows(), std::max<std::int64_t>(1, (std::int64_t{1} << 25) / row_bytes));
 }
 
-template <class Path, class Exec, class Value, class FromSpace, class Q, class Space, class ScaleSpace>
-void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace>& source,
-                    quantized_tensor<Q, Space, ScaleSpace>& table) {
+template <class Path, class Exec, class Table>
+void quantize_table(launch_context<Exec>& call, const auto& source, Table& table) {
   const auto label = label_of("quantize", Path::name);
   const std::int64_t chunk = chunk_rows<Path, Exec>(table, source);
   const auto values = chunks_of<Path>(call, read_only(source), chunk, "values");
@@ -92,16 +91,17 @@ void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace
   for (std::int64_t first = 0; first < source.rows(); first += chunk) {
     const std::int64_t count = std::min(chunk, source.rows() - first);
     values.fetch(call, first, count);
-    launch_encode<Q>(call.exec(), label, values.rows(first, count), codes.rows(first, count),
-                     scales.rows(first, count), table.scale());
+    launch_encode<typename Table::quantization>(call.exec(), label, values.rows(first, count),
+                                                codes.rows(first, count), scales.rows(first, count),
+                                                table.scale());
     codes.put(call, first, count);
     scales.put(call, first, count);
   }
 }
 
-template <class Path, class Exec, class Q, class Space, class ScaleSpace, class Out, class OutSpace>
-void dequantize_table(launch_context<Exec>& call, const quantized_tensor<Q, Space, ScaleSpace>& table,
-                      const array_ref<Out, OutSpace>& target) {
+template <class Path, class Exec, class Table>
+void dequantize_table(launch_context<Exec>& call, const Table& table, const auto& target) {
+  using quantization = typename Table::quantization;
   const auto label = label_of("dequantize", Path::name);
   const std::int64_t chunk = chunk_rows<Path, Exec>(table, target);
   const auto codes = chunks_of<Path>(call, make_ref(stored(table)), chunk, "codes");
@@ -112,8 +112,9 @@ void dequantize_table(launch_context<Exec>& call, const quantized_tensor<Q, Spac
     codes.fetch(call, first, count);
     scales.fetch(call, first, count);
     auto rows = codes.rows(first, count);
-    if constexpr (Q::in_records) rows.extents[1] = target.width();
-    launch_gather(call.exec(), label, rows_of_codes<Q>(rows, scales.rows(first, count), table.scale()),
+    if constexpr (quantization::in_records) rows.extents[1] = target.width();
+    launch_gather(call.exec(), label,
+                  rows_of_codes<quantization>(rows, scales.rows(first, count), table.scale()),
                   values.rows(first, count), kernels::identity{}, count);
     values.put(call, first, count);
   }
@@ -137,8 +138,8 @@ namespace ferry {
 template <class Exec, class From, class Q, class Space, class ScaleSpace, class... Policies>
   requires(detail::Fits<detail::quantize_arguments, const Exec&, const From&,
                         quantized_tensor<Q, Space, ScaleSpace>&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket quantize(
-    const Exec& exec, const From& values, quantized_tensor<Q, Space, ScaleSpace>& table, Policies...) {
+[[nodiscard]] ticket quantize(const Exec& exec, const From& values,
+                              quantized_tensor<Q, Space, ScaleSpace>& table, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, From, quantized_tensor<Q, Space, ScaleSpace>, chosen>();
   using path_policy = typename chosen::template get<path_category, path::automatic>;
@@ -154,8 +155,8 @@ template <class Exec, class From, class Q, class Space, class ScaleSpace, class.
 template <class Exec, class Q, class Space, class ScaleSpace, class To, class... Policies>
   requires(detail::Fits<detail::dequantize_arguments, const Exec&,
                         const quantized_tensor<Q, Space, ScaleSpace>&, To, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket dequantize(
-    const Exec& exec, const quantized_tensor<Q, Space, ScaleSpace>& table, To&& out, Policies...) {
+[[nodiscard]] ticket dequantize(const Exec& exec, const quantized_tensor<Q, Space, ScaleSpace>& table,
+                                To&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, To, quantized_tensor<Q, Space, ScaleSpace>, chosen>();
   detail::require_output<To>();

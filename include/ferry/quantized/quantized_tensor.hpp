@@ -5,7 +5,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/quantized/quantization.hpp>
-#include <ferry/tensor/detail/tensor_refusals.hpp>
+#include <ferry/tensor/detail/tensor_memory.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
 

@@ -38,9 +38,9 @@ template <class Exec, class Q, class Space, class ScaleSpace, class Indices, cla
   requires(!Q::in_records &&
            detail::Fits<detail::gather_arguments, const Exec&, const quantized_tensor<Q, Space, ScaleSpace>&,
                         const Indices&, quantized_tensor<Q, BatchSpace, BatchScaleSpace>&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const quantized_tensor<Q, Space, ScaleSpace>& table, const Indices& indices,
-    quantized_tensor<Q, BatchSpace, BatchScaleSpace>& batch, Policies...) {
+[[nodiscard]] ticket gather(const Exec& exec, const quantized_tensor<Q, Space, ScaleSpace>& table,
+                            const Indices& indices, quantized_tensor<Q, BatchSpace, BatchScaleSpace>& batch,
+                            Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, tensor<std::byte, Space>, Indices, tensor<std::byte, BatchSpace>, chosen,
                            false>();
@@ -76,16 +76,11 @@ ticket gather(const Exec&, const Table&, const Indices&, quantized_tensor<Q, Spa
   return {};
 }
 
-}  // namespace ferry
-
-/// scatter to a table of quantized rows: row indices[p] = values[p], encoded as its quantization says. A row
-/// is replaced as a whole, so its blocks get new scales; a factor of the table stays. Arguments and errors
-/// are those of scatter for any table; duplicates::sum and duplicates::mean combine in the accumulation type,
-/// before rows are encoded once. A batch with bad indices leaves the table unchanged. The execution space
-/// encodes, and codes and scales travel. Records are encoded where they lie if the table is in its memory and
-/// the path is direct.
-
-namespace ferry {
+// scatter to a table of quantized rows: row indices[p] = values[p], encoded as its quantization says. A row
+// is replaced as a whole, so its blocks get new scales; a factor of the table stays. Arguments and errors
+// are those of scatter for any table; duplicates::sum and duplicates::mean combine in the accumulation type,
+// before rows are encoded once. A batch with bad indices leaves the table unchanged. The execution space
+// encodes, and codes and scales travel.
 
 /// Codes and scales of `target` = those of another table of the same quantization and extents, as they are;
 /// the target gets the factor of the source. Spaces, policies, ordering and errors are those of copy for
@@ -95,9 +90,8 @@ template <class Exec, class Q, class FromSpace, class FromScaleSpace, class ToSp
   requires(
       detail::Fits<detail::copy_arguments, const Exec&, const quantized_tensor<Q, FromSpace, FromScaleSpace>&,
                    quantized_tensor<Q, ToSpace, ToScaleSpace>&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const quantized_tensor<Q, FromSpace, FromScaleSpace>& source,
-    quantized_tensor<Q, ToSpace, ToScaleSpace>& target, Policies... policies) {
+[[nodiscard]] ticket copy(const Exec& exec, const quantized_tensor<Q, FromSpace, FromScaleSpace>& source,
+                          quantized_tensor<Q, ToSpace, ToScaleSpace>& target, Policies... policies) {
   detail::require_same_rows("copy", detail::numbers_of(source), detail::numbers_of(target));
   detail::launch_context<Exec> call(exec, "copy");
   copy(exec, detail::stored(source), detail::stored(target), policies...).drop();

@@ -9,9 +9,7 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
-#include <ferry/tensor/tensor_view.hpp>
 
 #include <string>
 #include <type_traits>
@@ -26,17 +24,10 @@ template <class Array>
 struct cloned_extents {
   using type = dynamic_rank;
 };
-template <class T, class Space, class Extents>
-struct cloned_extents<tensor<T, Space, Extents>> {
-  using type = Extents;
-};
-template <class T, class Space, class Extents>
-struct cloned_extents<tensor_slice<T, Space, Extents>> {
-  using type = Extents;
-};
-template <class T, class Space, class Extents>
-struct cloned_extents<tensor_view<T, Space, Extents>> {
-  using type = Extents;
+template <class Array>
+  requires requires { Array::extents_type::has_static_rank; }
+struct cloned_extents<Array> {
+  using type = typename Array::extents_type;
 };
 
 }  // namespace detail

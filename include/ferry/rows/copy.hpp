@@ -11,10 +11,8 @@
 #include <ferry/rows/detail/copy_slots.hpp>
 #include <ferry/rows/detail/copy_staged.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstddef>
@@ -159,8 +157,7 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
 template <class Exec, class From, class To, class... Policies>
   requires(detail::AnArray<From>&& detail::AnArray<To>&&
                detail::Fits<detail::copy_arguments, const Exec&, const From&, To, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const From& source, To&& target, Policies...) {
+[[nodiscard]] ticket copy(const Exec& exec, const From& source, To&& target, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_execution_space<Exec>();
   detail::require_policies<chosen, false, false>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/thread_observer.hpp>
+#include <ferry/memory/allocation_progress.hpp>
 
 #include <cstddef>
 #include <functional>

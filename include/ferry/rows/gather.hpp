@@ -15,7 +15,6 @@
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/short_columns.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -217,9 +216,8 @@ ticket dispatch_gather(const Exec& exec, const Access& access, const Batch& batc
 template <class Exec, class Table, class Indices, class Out, class... Policies>
   requires(detail::HasRows<Table>&& detail::AnArray<Out>&& detail::Fits<
            detail::gather_arguments, const Exec&, const Table&, const Indices&, Out, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Table& table, const Indices& indices, Out&& out,
-    [[maybe_unused]] Policies... policies) {
+[[nodiscard]] ticket gather(const Exec& exec, const Table& table, const Indices& indices, Out&& out,
+                            [[maybe_unused]] Policies... policies) {
   using chosen = detail::chosen_policies<Policies...>;
   if constexpr (detail::ByColumns<Table, Out>) {
     detail::require_output<Out>();

@@ -55,10 +55,11 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
   require_convertible<T, typename access_type::gathered>();
   const auto shape = access_type::extents_of(table);
   std::int64_t positions = 0;
-  bool holes = std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
+  bool has_holes =
+      std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
   if constexpr (is_plan<Indices>) {
     positions = indices.positions();
-    holes = indices.storage() != nullptr && indices.storage()->bounds == bounds::skip::name;
+    has_holes = indices.storage() != nullptr && indices.storage()->bounds == bounds::skip::name;
   } else {
     positions = index_ref(indices).rows();
   }
@@ -68,7 +69,7 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
   auto rows =
       tensor_like<T, Space>(shape, memory_home(exec), positions, std::string(shape.label) + "::gathered");
   ticket cleared;
-  if (holes) cleared = clear(exec, make_ref(rows));
+  if (has_holes) cleared = clear(exec, make_ref(rows));
   ticket work = gather(exec, table, indices, rows, policies...);
   cleared.drop();
   return {std::move(work), std::move(rows)};

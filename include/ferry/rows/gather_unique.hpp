@@ -42,8 +42,8 @@ ticket gather_unique_on(const Exec& exec, const Access& access, const row_plan& 
 template <class Exec, class Table, class Indices, class Out, class... Policies>
   requires(detail::HasRows<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&, const Table&,
                                                  const Indices&, Out, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_unique(
-    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
+[[nodiscard]] ticket gather_unique(const Exec& exec, const Table& table, const Indices& indices, Out&& out,
+                                   Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   using access_type = detail::access_to<Table, true>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;

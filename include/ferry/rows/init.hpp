@@ -10,7 +10,6 @@
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/detail/finite.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <cmath>
@@ -73,9 +72,9 @@ using element_of = std::remove_cvref_t<decltype(*make_ref(std::declval<Array&>()
 template <class T>
 void require_integers(double low, double high, const array_note& array) {
   constexpr auto least = static_cast<double>(std::numeric_limits<T>::min());
-  constexpr auto beyond = static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2.0;
-  const bool some = low == high ? std::ceil(low) == low && low < beyond : std::ceil(low) < high;
-  if (!some || low < least || high > beyond || high - low > 0x1p53)
+  constexpr auto limit = static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2.0;
+  const bool has_integer = low == high ? std::ceil(low) == low && low < limit : std::ceil(low) < high;
+  if (!has_integer || low < least || high > limit || high - low > 0x1p53)
     refuse_init("uniform", array,
                 joined("[", low, ", ", high, ") is no interval of integers that the element type holds"));
 }
@@ -87,9 +86,9 @@ bool is_held_by(const Value& value) {
   if constexpr (std::is_integral_v<Value>) {
     return std::in_range<plain>(static_cast<accumulation_t<Value>>(value));
   } else {
-    constexpr auto beyond = static_cast<double>(std::numeric_limits<plain>::max() / 2 + 1) * 2.0;
+    constexpr auto limit = static_cast<double>(std::numeric_limits<plain>::max() / 2 + 1) * 2.0;
     const double whole = std::trunc(convert<double>(value));
-    return whole >= static_cast<double>(std::numeric_limits<plain>::min()) && whole < beyond;
+    return whole >= static_cast<double>(std::numeric_limits<plain>::min()) && whole < limit;
   }
 }
 template <class Value>

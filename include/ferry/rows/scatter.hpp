@@ -50,9 +50,8 @@ consteval void require_replacing() {
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_arguments, const Exec&, Table,
                                                        const Indices&, const Values&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
-    const Exec& exec, Table&& table, const Indices& indices, const Values& values,
-    [[maybe_unused]] Policies... policies) {
+[[nodiscard]] ticket scatter(const Exec& exec, Table&& table, const Indices& indices, const Values& values,
+                             [[maybe_unused]] Policies... policies) {
   if constexpr (detail::ByColumns<Table, Values>) {
     return detail::write_columns<duplicates::last>(
         "scatter", exec, table, indices, values,

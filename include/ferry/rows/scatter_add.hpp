@@ -31,9 +31,8 @@ namespace ferry {
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_add_arguments, const Exec&, Table,
                                                        const Indices&, const Values&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
-    const Exec& exec, Table&& table, const Indices& indices, const Values& values,
-    [[maybe_unused]] Policies... policies) {
+[[nodiscard]] ticket scatter_add(const Exec& exec, Table&& table, const Indices& indices,
+                                 const Values& values, [[maybe_unused]] Policies... policies) {
   using chosen = detail::chosen_policies<Policies...>;
   using access_type = detail::access_to<Table>;
   if constexpr (detail::ByColumns<Table, Values>) {

@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/memory/detail/backend.hpp>
-#include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/half.hpp>
 
@@ -239,14 +238,6 @@ using ue8m0_t = byte_float<float8_e8m0fnu>;
 /// fp8_e4m3_t, fp8_e5m2_t and ue8m0_t have a value.
 template <class Format>
 inline constexpr bool is_byte_float<byte_float<Format>> = true;
-
-namespace detail {
-/// Stated, because compilers differ in the common type of two classes that convert to float.
-template <class Format>
-struct accumulation<byte_float<Format>> {
-  using type = float;
-};
-}  // namespace detail
 
 static_assert(sizeof(fp8_e4m3_t) == 1 && ValueElement<fp8_e4m3_t> && !NumberElement<fp8_e4m3_t>);
 static_assert(sizeof(ue8m0_t) == 1 && std::is_trivially_copyable_v<ue8m0_t>);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
-#include <ferry/tensor/detail/bit_cast.hpp>
 
 #include <Kokkos_Core.hpp>
+#include <Kokkos_Macros.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -12,6 +12,13 @@
 namespace ferry {
 
 namespace detail {
+
+/// std::bit_cast for kernels. For nvcc the standard one is a host function.
+template <class To, class From>
+KOKKOS_FUNCTION constexpr To bit_cast(const From& source) {
+  static_assert(sizeof(To) == sizeof(From));
+  return __builtin_bit_cast(To, source);
+}
 
 /// Rounding to floating-point formats with few bits: `Mantissa` bits of the mantissa, and `Bias` of the
 /// exponent. A magnitude is the bits of a float without its sign; a code is the bits of the number without

@@ -6,7 +6,6 @@
 #include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/detail/tensor_memory.hpp>
-#include <ferry/tensor/detail/tensor_refusals.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor_view.hpp>
@@ -152,7 +151,6 @@ class tensor {
   void first(Rows) && {
     detail::refuse_brief_slice<Rows>();
   }
-
   /// @}
 
   /// Rows [begin, end), as an argument of verbs. Throws out_of_range if one of the two is negative or
@@ -171,7 +169,6 @@ class tensor {
   void rows_between(Begin, End) && {
     detail::refuse_brief_slice<Begin>();
   }
-
   /// @}
 
   /// A deep copy in the same memory space, as a future of a tensor; see ferry::clone.

@@ -58,9 +58,7 @@ consteval void require_offsets() {
 template <class Offsets>
 auto bags_named_by(const Offsets& offsets) {
   if constexpr (is_hotness<Offsets>())
-    return std::cmp_greater(offsets, std::numeric_limits<std::int64_t>::max())
-               ? std::numeric_limits<std::int64_t>::max()
-               : static_cast<std::int64_t>(offsets);
+    return std::int64_t{row_number(offsets)};
   else
     return read_only(make_ref(offsets));
 }
@@ -73,7 +71,8 @@ void require_bag_indices(const char* verb, const Batch& batch, const auto& table
   } else {
     using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
     require_rank_one(verb, batch);
-    require_a_row_to_clamp_to<bounds_policy>(verb, table, batch.rows());
+    if constexpr (std::is_same_v<bounds_policy, bounds::clamp>)
+      if (table.rows() == 0 && batch.rows() > 0) refuse_to_clamp(verb, batch.rows(), table.describe());
   }
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/memory/spaces.hpp>
-#include <ferry/plan/detail/sum_pieces.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/report.hpp>

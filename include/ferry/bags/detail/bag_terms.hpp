@@ -3,7 +3,7 @@
 
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
-#include <ferry/plan/detail/sum_pieces.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/tensor/detail/numeric.hpp>

@@ -7,7 +7,7 @@
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/plan/detail/sum_pieces.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/backend.hpp>

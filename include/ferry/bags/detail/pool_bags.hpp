@@ -13,7 +13,6 @@
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/plan/detail/sum_pieces.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>

@@ -15,7 +15,6 @@
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/row_access.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 

@@ -136,10 +136,10 @@ class calibration : row_timer<Exec, Clock> {
   template <class Space>
   std::array<double, 3> zero_copy(tensor<float, Space>& block, std::size_t bytes) {
     std::size_t many = 262144, few = 16384;
-    const double brief = this->template row_ns<path::direct>(block, bytes, 16, many, known_.call_us);
+    const double short_ns = this->template row_ns<path::direct>(block, bytes, 16, many, known_.call_us);
     const double read = this->template row_ns<path::direct>(block, bytes, 4096, few, known_.call_us);
     const double written = this->template row_ns<path::direct, true>(block, bytes, 4096, few, known_.call_us);
-    return {brief, 4096.0 / std::max(1.0, read), 4096.0 / std::max(1.0, written)};
+    return {short_ns, 4096.0 / std::max(1.0, read), 4096.0 / std::max(1.0, written)};
   }
 
   void pinned_knee(tensor<float, pinned_space>& block) {
@@ -176,14 +176,14 @@ class calibration : row_timer<Exec, Clock> {
         1e6 * seconds([&](std::size_t) { return gather(exec_, table, plan, batch, path::ordered{}); });
     known_.ordered_call_us = std::max(0.0, planned - known_.call_us);
     std::size_t n = few;
-    const double brief =
+    const double short_list_ns =
         this->template row_ns<path::ordered>(block, 128 * mib, 16, n, 0.0) * static_cast<double>(few);
-    known_.sort_us = std::max(0.0, brief * 1e-3 - planned);
+    known_.sort_us = std::max(0.0, short_list_ns * 1e-3 - planned);
     n = many;
     const double whole =
         this->template row_ns<path::ordered>(block, 128 * mib, 16, n, 0.0) * static_cast<double>(many);
-    known_.sort_ns_per_index =
-        std::max(0.0, (whole - brief) / std::max(1.0, static_cast<double>(many - few)) - known_.link_row_ns);
+    known_.sort_ns_per_index = std::max(
+        0.0, (whole - short_list_ns) / std::max(1.0, static_cast<double>(many - few)) - known_.link_row_ns);
     got(reading::sort);
     // One row per group of pages on average touches 1 - 1/e of the groups.
     if (!in_time() || gib() < 2.0 * known_.pinned_reach_gib) return;

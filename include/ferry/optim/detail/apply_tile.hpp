@@ -147,8 +147,6 @@ struct missed_steps {
   static constexpr bool settles = Settles<update, Compute, tile_type::room>;
   static constexpr bool decays = Decays<update, Compute, tile_type::room> && !Transforms::changes;
 
-  static constexpr int lanes = lanes_in_tile<Tile, update, Compute>();
-
   const Schedule& schedule;
   const Transforms& transforms;
   std::int64_t row;
@@ -168,56 +166,41 @@ struct missed_steps {
       bool is_decaying[Tile::elements] = {};
       for (int e = 0; e < Tile::elements; ++e) end[e] = j;
       while (j < missed) {
-        tile_type moved = tile;
-        for (int e = 0; e < live<Tile>(count); ++e)
-          if (end[e] > j) moved.set_ones(e);
-        run(moved, j, j + 1);
         std::int64_t next = missed;
+        bool any_decays = false;
         for (int e = 0; e < live<Tile>(count); ++e) {
-          if (end[e] <= j && !moves(j, tile.weight[e], moved.weight[e]))
-            end[e] = j + dormant_steps(j, tile, e, is_decaying[e]);
+          if (end[e] <= j) end[e] = j + dormant_steps(j, tile, e, is_decaying[e]);
           if (end[e] < next) next = end[e];
+          any_decays = any_decays || is_decaying[e];
         }
         if (next <= j) {
           next = missed - j < steps_between_questions ? missed : j + steps_between_questions;
-          run(moved, j + 1, next);
+          tile_type moved = tile;
+          for (int e = 0; e < live<Tile>(count); ++e)
+            if (end[e] > j) moved.set_ones(e);  // numbers of dormant elements may be subnormal
+          run(moved, j, next);
           for (int e = 0; e < live<Tile>(count); ++e)
             if (end[e] <= j) tile.set_element(e, moved);
         }
-        if constexpr (decays) {
-          bool any = false;
-          for (int e = 0; e < live<Tile>(count); ++e) any = any || (is_decaying[e] && end[e] > j);
-          if (any) {
-            moved = tile;
-            decay_tile(moved, j, next,
-                       std::make_integer_sequence<int, Tile::elements / (lanes == 0 ? 1 : lanes)>());
-            for (int e = 0; e < live<Tile>(count); ++e)
-              if (is_decaying[e] && end[e] > j) tile.weight[e] = moved.weight[e];
-          }
-        }
+        if constexpr (decays)
+          if (any_decays) decay(tile, is_decaying, j, next);
         j = next;
       }
     }
   }
 
  private:
-  /// Decays numbers by missed steps [first, last).
-  template <class... Number>
-  KOKKOS_FORCEINLINE_FUNCTION void decay(std::int64_t first, std::int64_t last, Number&... number) const {
-    for (std::int64_t j = first; j < last; ++j)
-      (schedule.missed_update(row_step, j).decay_weight(number), ...);
-  }
-  template <int... Part>
-  KOKKOS_FORCEINLINE_FUNCTION void decay_tile(tile_type& tile, std::int64_t first, std::int64_t last,
-                                              std::integer_sequence<int, Part...>) const {
-    if constexpr (lanes == 0) {
-      decay(first, last, tile.weight[Part]...);
-    } else {
-      using number = typename ferry::detail::lanes_of<Compute>::template type<lanes>;
-      number numbers[] = {number::load(tile.weight + Part * lanes)...};
-      decay(first, last, numbers[Part]...);
-      (numbers[Part].store(tile.weight + Part * lanes), ...);
+  /// Decays the weights of some elements by missed steps [first, last).
+  KOKKOS_FORCEINLINE_FUNCTION void decay(tile_type& tile, const bool (&is_decaying)[Tile::elements],
+                                         std::int64_t first, std::int64_t last) const {
+    Compute weight[Tile::elements];
+    for (int e = 0; e < Tile::elements; ++e) weight[e] = is_decaying[e] ? tile.weight[e] : Compute(1);
+    for (std::int64_t j = first; j < last; ++j) {
+      const update& now = schedule.missed_update(row_step, j);
+      for (int e = 0; e < Tile::elements; ++e) now.decay_weight(weight[e]);
     }
+    for (int e = 0; e < Tile::elements; ++e)
+      if (is_decaying[e]) tile.weight[e] = weight[e];
   }
 
   /// Missed steps [first, last) of all elements.
@@ -227,18 +210,6 @@ struct missed_steps {
       const update now = schedule.missed_update(row_step, j);
       step_tile(now, transforms, row, tile, gradient, count);
     }
-  }
-
-  /// True if missed step j surely did more to a weight than to decay it: such elements are not dormant.
-  KOKKOS_FORCEINLINE_FUNCTION bool moves([[maybe_unused]] std::int64_t j, const Compute& before,
-                                         const Compute& after) const {
-    bool result = !Transforms::changes && (before < after || before > after);
-    if constexpr (decays) {
-      Compute decayed = before;
-      schedule.missed_update(row_step, j).decay_weight(decayed);
-      result = result && (decayed < after || decayed > after);
-    }
-    return result;
   }
 
   /// How many missed steps from j on an element is dormant. Applies them to its state: one power of its

@@ -10,7 +10,6 @@
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 
 #include <algorithm>
 #include <cstdint>

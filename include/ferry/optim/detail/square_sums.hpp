@@ -3,7 +3,6 @@
 
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
-#include <ferry/tensor/detail/finite.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Core.hpp>

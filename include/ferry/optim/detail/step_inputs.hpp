@@ -5,14 +5,12 @@
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/rows/detail/packet.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/detail/finite.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -26,23 +24,20 @@
 
 namespace ferry::kernels {
 
-/// Reports values that are infinite or not a number. One thread for each packet of `Elements` values.
-template <class Value, int Elements>
+/// Reports values that are infinite or not a number. One thread for each value.
+template <class Value>
 struct find_nonfinite {
   const Value* values;
   std::int64_t stride;
-  detail::fast_divisor packets;  ///< of a row
+  detail::fast_divisor width;
   ferry::detail::report_writer report;
 
-  static std::int64_t bytes_each() { return static_cast<std::int64_t>(sizeof(Value)) * Elements; }
+  static std::int64_t bytes_each() { return sizeof(Value); }
 
-  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
-    const std::int64_t row = packets.quotient(item);
-    const auto part =
-        load_packet<Value, Elements>(values + row * stride + (item - row * packets.divisor()) * Elements);
-    for (int e = 0; e < Elements; ++e)
-      if (const Value value = part.value[e]; !detail::is_finite(value))
-        report.nonfinite(item * Elements + e, detail::is_nan(value), detail::is_negative(value));
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t row = width.quotient(i);
+    const Value value = values[row * stride + i - row * width.divisor()];
+    if (!detail::is_finite(value)) report.nonfinite(i, detail::is_nan(value), detail::is_negative(value));
   }
 };
 
@@ -54,24 +49,9 @@ namespace ferry::detail {
 template <class Exec, class Value, class Space>
 void launch_find_nonfinite(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
                            const report_writer& report) {
-  using plain = std::remove_const_t<Value>;
-  const auto look = [&]<int Elements>(std::integral_constant<int, Elements>, std::int64_t width) {
-    launch(exec, label, static_cast<std::int64_t>(values.size()) / Elements,
-           kernels::find_nonfinite<plain, Elements>{values.data, values.row_stride(),
-                                                    fast_divisor(width / Elements), report});
-  };
-  // A device's widest load. Rows without gaps are one row.
-  constexpr int elements = is_host_exec<Exec> || sizeof(plain) > 8 ? 1 : static_cast<int>(16 / sizeof(plain));
-  const auto size = static_cast<std::int64_t>(values.size());
-  if (size == 0) return;
-  const bool dense = values.row_stride() == values.width() || values.rows() == 1;
-  const bool packs = dense ? size % elements == 0 && reinterpret_cast<std::uintptr_t>(values.data) % 16 == 0
-                           : in_packets<elements>(values);
-  const std::int64_t width = dense ? size : values.width();
-  if (packs)
-    look(std::integral_constant<int, elements>{}, width);
-  else
-    look(std::integral_constant<int, 1>{}, width);
+  launch(exec, label, static_cast<std::int64_t>(values.size()),
+         kernels::find_nonfinite<std::remove_const_t<Value>>{values.data, values.row_stride(),
+                                                             fast_divisor(values.width()), report});
 }
 
 /// Why a graph can't repeat the verb, see launch_context::refuse_capture.

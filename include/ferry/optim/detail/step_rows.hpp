@@ -238,10 +238,10 @@ struct rows_of_indices {
 };
 
 /// `Verb` says how the gradients belong to the indices, `access` where the rows lie.
-template <class Chosen, class Verb = rows_of_indices, class Exec, class Rule, class Access, class State,
-          class Batch, class Value, class ValueSpace>
+template <class Chosen, class Verb = rows_of_indices, class Exec, class Rule, class Access, class State>
 ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, State& state,
-                 const Batch& batch, const array_ref<Value, ValueSpace>& grads) {
+                 const auto& batch, const auto& grads) {
+  using value = typename std::remove_cvref_t<decltype(grads)>::value_type;
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   using state_space = typename State::memory_space;
   using space = typename Access::memory_space;
@@ -250,7 +250,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
   using scale_space = typename scale_space_of<table_type>::type;
   using call_type = step_call<step_policies_of<Chosen>, Rule, State, table_type>;
   require_one_end<path_policy>();
-  call_type::template require_types<Exec, Value, duplicates_policy>();
+  call_type::template require_types<Exec, value, duplicates_policy>();
   static_assert(
       !by_host_alone<path_policy> || space::is_host_accessible == state_space::is_host_accessible,
       "ferry: path::staged steps where the table lies, so table and state must both be in host memory or both in device_space; use path::direct or make_state<Space>.");
@@ -263,7 +263,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
       "ferry: path::staged steps where the table lies, so codes and scales must both be in host memory or both in device_space; use path::direct.");
 
   const table_type& table = access.table();
-  call_type call(Verb::verb, optimizer, table, state, std::type_identity<Value>{});
+  call_type call(Verb::verb, optimizer, table, state, std::type_identity<value>{});
   access.require_foreign(Verb::verb, batch, grads);
   Verb::template require<Exec, Chosen>(table, batch, grads);
   call.take_counters(exec);
@@ -287,7 +287,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
     launched = update_rows<verb::step, Chosen, duplicates_policy>(update);
   else
     launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(update);
-  call.template count<Value>();
+  call.template count<value>();
   return launched;
 }
 

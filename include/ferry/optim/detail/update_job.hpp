@@ -75,7 +75,7 @@ struct update_job {
   static constexpr int row_fields = State::row_fields;
   static constexpr int most_row_arrays = max_fields + row_fields + 1;
   static constexpr bool counts_rows = step_count::counts_rows, catches_up = step_count::catches_up;
-  static constexpr bool is_encoded = is_encoded_table<Table>;
+  static constexpr bool is_encoded = is_encoded_table<Table>, writes_scratch = false;
   template <class>
   using packed_tile = kernels::packed_tile;
   template <class, class>
@@ -218,10 +218,10 @@ struct update_job {
 
   /// The kernel of this step, for a state of `Fields` arrays: update_whole_rows if rules or transforms need
   /// whole rows.
-  template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
-  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
-                            const array_ref<Value, Space>& values) const {
-    using compute = exact_number<Exec, compute_type<Value>>;
+  template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Values>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items, const Values& values) const {
+    using value = typename Values::value_type;
+    using compute = exact_number<Exec, compute_type<value>>;
     const auto kernel_of = [&](const auto& change) {
       return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
                                                      values.width(), change);
@@ -233,9 +233,9 @@ struct update_job {
           table.data, table.row_stride(), factor{optimizer.template weight_per_gradient<compute>()},
           inputs.findings));
     } else if constexpr (needs_whole_rows) {
-      const auto update = operation<Exec, compute_type<Value>, Fields>();
+      const auto update = operation<Exec, compute_type<value>, Fields>();
       using row_state = kernels::state_rows<state_element, row_fields>;
-      return kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<Value>,
+      return kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<value>,
                                         std::remove_const_t<decltype(update)>, row_state>{
           source,
           values.data,
@@ -245,7 +245,7 @@ struct update_job {
           update,
           row_state::make(arrays.row_state)};
     } else {
-      return kernel_of(operation<Exec, compute_type<Value>, Fields>());
+      return kernel_of(operation<Exec, compute_type<value>, Fields>());
     }
   }
   /// The step on one row.

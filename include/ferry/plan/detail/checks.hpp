@@ -69,7 +69,7 @@ consteval void require_indices() {
 template <class... Spaces>
 inline constexpr bool any_host_space = (Spaces::is_host_accessible || ...);
 
-template <class Path, class... Spaces>
+template <class Path, class TableSpace, class BatchSpace>
 consteval void require_path() {
   static_assert(
       !reads_shards<Path>,
@@ -78,16 +78,11 @@ consteval void require_path() {
       !is_between_ranks<Path>,
       "ferry: path::exchange moves rows between the ranks of a sharded_table, so it serves gathers from sharded tables only.");
   static_assert(
-      !takes_copy_engines<Path>,
+      !Path::takes_copy_engines,
       "ferry: path::copy_engine moves whole rows by the device's copy engines, which copy_rows alone does; give other verbs path::staged, or no path.");
   static_assert(
-      !by_host_alone<Path> || any_host_space<Spaces...>,
+      !by_host_alone<Path> || any_host_space<TableSpace, BatchSpace>,
       "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; use path::direct.");
-}
-
-/// Checks the memory spaces of path::cooperative.
-template <class Path, class TableSpace, class BatchSpace>
-consteval void require_host_table_and_device_batch() {
   static_assert(
       !splits_rows<Path> || (TableSpace::is_host_accessible && std::is_same_v<BatchSpace, device_space>),
       "ferry: path::cooperative lets device and host share the rows of a table in host memory, so the table must be in pinned_space, mapped_space or pageable_space and the batch in device_space.");
@@ -145,9 +140,6 @@ consteval void require_row_verb() {
   if constexpr (!is_plan<Indices> && !is_plan_object<Indices>) require_reach<Exec, Indices>();
   require_path<typename Chosen::template get<path_category, path::automatic>,
                typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
-  require_host_table_and_device_batch<typename Chosen::template get<path_category, path::automatic>,
-                                      typename traits_of<Table>::memory_space,
-                                      typename traits_of<Batch>::memory_space>();
 }
 
 /// True if two arrays with dense rows have a byte in common. Arrays of equal stride may interleave, as
@@ -167,12 +159,6 @@ void require_rank_one(const char* verb, const untyped_array& array, const char* 
 
 /// `table`: as the error names it.
 [[noreturn]] void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& table);
-
-template <class Bounds>
-void require_a_row_to_clamp_to(const char* verb, const auto& table, std::int64_t positions) {
-  if constexpr (std::is_same_v<Bounds, bounds::clamp>)
-    if (table.rows() == 0 && positions > 0) refuse_to_clamp(verb, positions, table.describe());
-}
 
 /// Checks that a verb of the backend may use the plan for a table of `rows` rows. `bounds` is the policy that
 /// the verb names; none if empty.

@@ -3,8 +3,8 @@
 
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/half.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -125,12 +125,6 @@ struct coded_blocks {
     else
       return column / static_cast<Column>(Q::block);
   }
-  KOKKOS_FORCEINLINE_FUNCTION static bool begins_block(std::int64_t column) {
-    if constexpr (Q::block == 0)
-      return column == 0;
-    else
-      return column % Q::block == 0;
-  }
   /// True if rows of codes from an address on begin at multiples of this many bytes.
   [[nodiscard]] bool is_aligned_from(const std::byte* codes, int bytes) const {
     return reinterpret_cast<std::uintptr_t>(codes) % static_cast<std::uintptr_t>(bytes) == 0 &&

@@ -97,22 +97,23 @@ struct decode_rows {
     else if constexpr (in_units)
       decode_unit(row, codes, scales, target, number);
     else
-      decode_bytes(codes, scales, target, number * numbers);
+      store_numbers([&](int e) { return code_at<bits>(codes, number * numbers + e); }, scales, target,
+                    number * numbers);
   }
 
  private:
   KOKKOS_FORCEINLINE_FUNCTION void look_ahead_of(std::int64_t item) const {
     if (units.divisor() != 1) return;
-    if (const std::int64_t ahead = item + look_ahead::rows(table.row_bytes); ahead < items) {
-      const std::int64_t later = source.row(ahead, false);
-      if (later >= 0) look_ahead::prefetch(table.codes_of(later), table.row_bytes);
+    if (const std::int64_t upcoming = item + look_ahead::rows(table.row_bytes); upcoming < items) {
+      const std::int64_t upcoming_row = source.row(upcoming, false);
+      if (upcoming_row >= 0) look_ahead::prefetch(table.codes_of(upcoming_row), table.row_bytes);
     }
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void decode_unit(std::int64_t row, const std::byte* codes, scales_type scales,
                                                Out* target, std::int64_t number) const {
-    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(codes) % unit_bytes);
-    const std::int64_t offset = number * unit_bytes - ahead;  // of the unit's first byte within the row
+    const auto head_bytes = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(codes) % unit_bytes);
+    const std::int64_t offset = number * unit_bytes - head_bytes;  // of the unit's first byte within the row
     if (offset >= table.row_bytes) return;
     const unit_words unit = load_unit(codes + offset, table.memory_of(row));
     const std::int64_t first = offset * 8 / bits;  // column, below 0 in a unit that begins before the row
@@ -234,15 +235,11 @@ struct decode_rows {
     for (int e = 0; e < Count; ++e) {
       const std::int64_t column = first + e;
       if (column < 0 || column >= width) continue;
-      if (!has_step || table.begins_block(column)) step = table.step_of(scales, table.block_of(column));
+      const bool begins_block = Q::block != 0 && column % (Q::block == 0 ? 1 : Q::block) == 0;
+      if (!has_step || begins_block) step = table.step_of(scales, table.block_of(column));
       has_step = true;
       target[column] = convert<Out>(Q::decode(code(e), step));
     }
-  }
-
-  KOKKOS_FORCEINLINE_FUNCTION void decode_bytes(const std::byte* codes, scales_type scales, Out* target,
-                                                std::int64_t first) const {
-    store_numbers([&](int e) { return code_at<bits>(codes, first + e); }, scales, target, first);
   }
 
   /// Codes that decode_block takes at once: a constant number, between arrays without aliases, so that a

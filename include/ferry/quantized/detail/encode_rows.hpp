@@ -17,27 +17,17 @@
 
 namespace ferry::kernels {
 
-/// The positions whose values are encoded, and the record of each.
-///
-/// By a plan: of each row the first position or the last one. Without a plan: all positions. Into a table:
-/// the record of a position is that of its row, and a batch that was found faulty writes none. Without a
-/// table: its numbers.
+/// The positions whose values are encoded. By a plan: of each row the first position or the last one. Without
+/// a plan: all positions.
 struct deciding_positions {
   const std::int64_t* inverse = nullptr;
   const std::int64_t* segment_begin = nullptr;
   const std::int64_t* order = nullptr;
   bool last = false;
   const std::int64_t* value_rows = nullptr;  ///< row of the values for each entry of `order`; null: `order`
-  const std::int64_t* table_rows = nullptr;  ///< row of each position, -1 if it has none; null: no table
-  const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
-  const ferry::detail::index_report* repeats = nullptr;   ///< null: duplicates are not checked
 
   /// The row of the values of a position, -1 if the position decides nothing.
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
-    const std::int64_t record = this->position(position);  // loaded next to the findings
-    if ((findings != nullptr && findings->out_of_range != 0) ||
-        (repeats != nullptr && repeats->duplicates != 0) || record < 0)
-      return -1;
     if (inverse == nullptr) return position;
     const std::int64_t segment = inverse[position];
     if (segment < 0) return -1;
@@ -45,10 +35,7 @@ struct deciding_positions {
     if (order[entry] != position) return -1;
     return value_rows == nullptr ? position : value_rows[entry];
   }
-  /// Its record.
-  KOKKOS_FUNCTION std::int64_t position(std::int64_t position) const {
-    return table_rows == nullptr ? position : table_rows[position];
-  }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t position) { return position; }
 };
 
 /// Codes and scales of row source.position(p) = those of row source.row(p) of the values, for each position p

@@ -109,11 +109,9 @@ void launch_gather(const Exec& exec, const std::string& label,
 
 /// Codes and scales of row p = those of values[p], for each position p that `source` names. Scales: an
 /// array_ref, or no_scale.
-template <class Q, class Exec, class Value, class Space, class Code, class CodeSpace, class Scales,
-          class Source = kernels::identity>
-void launch_encode(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
-                   const array_ref<Code, CodeSpace>& codes, [[maybe_unused]] const Scales& scales,
-                   float tensor_scale, const Source& source = {}) {
+template <class Q, class Exec, class Values, class Codes, class Source = kernels::identity>
+void launch_encode(const Exec& exec, const std::string& label, const Values& values, const Codes& codes,
+                   [[maybe_unused]] const auto& scales, float tensor_scale, const Source& source = {}) {
   typename Q::scale_type* scale_data = nullptr;
   std::int64_t blocks = 1;
   if constexpr (has_scale_array<Q>) {
@@ -122,10 +120,10 @@ void launch_encode(const Exec& exec, const std::string& label, const array_ref<V
   }
   const auto launch_tiles = [&]<class Tile>(Tile) {
     launch(exec, label, schedule::flat{}, values.rows(), 1,
-           kernels::encode_rows<Q, std::remove_const_t<Value>, Source, Tile>{
+           kernels::encode_rows<Q, std::remove_const_t<typename Values::value_type>, Source, Tile>{
                values.data, values.row_stride(), values.width(), reinterpret_cast<std::byte*>(codes.data),
-               codes.row_stride() * static_cast<std::int64_t>(sizeof(Code)), scale_data, blocks, tensor_scale,
-               values.rows(), source});
+               codes.row_stride() * static_cast<std::int64_t>(sizeof(typename Codes::value_type)), scale_data,
+               blocks, tensor_scale, values.rows(), source});
   };
   if constexpr (is_host_exec<Exec>)
     launch_tiles(kernels::host_tile{});

@@ -13,7 +13,6 @@
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -58,26 +57,21 @@ array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& call, std::int64_
   return dense_rows<T, near_space<Exec>>(call.template scratch<T>(rows * width), rows, width, label);
 }
 
-/// The row of each of a source's items, -1 for none, as a list. Findings go to the ticket.
-template <class Exec, class Index, class Bounds>
-kernels::listed_rows list_of_rows(launch_context<Exec>& call,
-                                  const kernels::index_rows<Index, Bounds>& source, std::int64_t n) {
-  auto* rows = call.template scratch<std::int64_t>(n);
-  launch(call.exec(), call.label("resolve"), n,
-         kernels::resolve_indices<Index, Bounds>{source, rows, nullptr, nullptr});
-  return {rows};
-}
-
 /// The row of each position, -1 for none, as an array of rank 1. Findings go to the ticket.
 template <class Bounds, class Exec, class Named>
 array_ref<const std::int64_t, near_space<Exec>> resolved_rows(launch_context<Exec>& call, const Named& batch,
                                                               std::int64_t table_rows) {
   const std::int64_t n = positions_of(batch);
   const std::int64_t* rows = nullptr;
-  if constexpr (is_plan<Named>)
+  if constexpr (is_plan<Named>) {
     rows = batch.storage()->row_of;
-  else
-    rows = list_of_rows(call, rows_for_kernels<Bounds>(call, batch, table_rows), n).rows;
+  } else {
+    auto* const resolved = call.template scratch<std::int64_t>(n);
+    launch(call.exec(), call.label("resolve"), n,
+           kernels::resolve_indices<std::remove_const_t<typename Named::value_type>, Bounds>{
+               rows_for_kernels<Bounds>(call, batch, table_rows), resolved, nullptr, nullptr});
+    rows = resolved;
+  }
   auto list = dense_rows<const std::int64_t, near_space<Exec>>(rows, n, 1, "rows");
   list.rank = 1;
   return list;
@@ -114,14 +108,6 @@ inline void require_same_rows(const char* verb, const auto& source, const auto& 
   if (source.rows() != target.rows() || source.width() != target.width())
     throw invalid_argument(joined("ferry::", verb, ": the rows of ", source.describe(), " and ",
                                   target.describe(), " differ in number or width"));
-}
-
-/// Rows per chunk, so that numbers and records take about 32 MiB of scratch; all rows if no scratch is
-/// needed.
-template <bool Scratch>
-std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t row_bytes) {
-  if (!Scratch) return rows;
-  return std::min(rows, std::max<std::int64_t>(1, (std::int64_t{1} << 25) / row_bytes));
 }
 
 }  // namespace ferry::detail

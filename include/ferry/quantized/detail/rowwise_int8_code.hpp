@@ -3,8 +3,8 @@
 
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/tensor/detail/bit_cast.hpp>
-#include <ferry/tensor/detail/finite.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/half.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -122,11 +122,11 @@ struct rowwise_int8_code {
           code.scale = detail::bit_cast<float>(first.value[0]);
           code.offset = detail::bit_cast<float>(second);
         } else {
-          const auto ahead = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(tail) & 3u);
-          const auto* const words = reinterpret_cast<const std::uint32_t*>(tail - ahead);
-          const std::uint32_t first = words[0], second = words[1], third = ahead == 0u ? 0u : words[2];
-          code.scale = detail::bit_cast<float>(word_at(first, second, ahead * 8u));
-          code.offset = detail::bit_cast<float>(word_at(second, third, ahead * 8u));
+          const auto misalignment = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(tail) & 3u);
+          const auto* const words = reinterpret_cast<const std::uint32_t*>(tail - misalignment);
+          const std::uint32_t first = words[0], second = words[1], third = misalignment == 0u ? 0u : words[2];
+          code.scale = detail::bit_cast<float>(word_at(first, second, misalignment * 8u));
+          code.offset = detail::bit_cast<float>(word_at(second, third, misalignment * 8u));
         }))
     KOKKOS_IF_ON_HOST((std::memcpy(&code.scale, tail, sizeof(float));
                        std::memcpy(&code.offset, tail + sizeof(float), sizeof(float));))
@@ -168,8 +168,8 @@ struct rowwise_int8_code {
   }
   /// The biased exponent that a number's lowest bit has. Subnormals have the least one.
   KOKKOS_FORCEINLINE_FUNCTION static int exponent(float number) {
-    const auto biased = static_cast<int>(detail::magnitude_bits(number) >> 23);
-    return biased > 1 ? biased : 1;
+    const auto field = static_cast<int>(detail::magnitude_bits(number) >> 23);
+    return field > 1 ? field : 1;
   }
   /// 1 / step to 2^-50, of a positive normal number. A division in double calls a function, around which the
   /// caller's registers spill. Newton's iterations double the number of bits, from 3.

@@ -13,7 +13,6 @@
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 #include <ferry/rows/scatter.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -72,14 +71,12 @@ auto combined_values(launch_context<Exec>& call, const std::string& label, const
 
 /// Encodes values to scratch, for the positions that `deciding` names, and calls visit(array, rows) for codes
 /// and for scales of the table with the rows that belong to them.
-template <class Exec, class Q, class Code, class Space, class Scales, class Value, class ValueSpace,
-          class Visit>
-void visit_encoded(launch_context<Exec>& call, const std::string& label,
-                   const coded_rows<Q, Code, Space, Scales>& table,
-                   const array_ref<Value, ValueSpace>& values, const kernels::deciding_positions& deciding,
-                   const Visit& visit) {
+template <class Exec, class Rows, class Visit>
+void visit_encoded(launch_context<Exec>& call, const std::string& label, const Rows& table,
+                   const auto& values, const kernels::deciding_positions& deciding, const Visit& visit) {
+  using Q = typename decltype(table.for_kernels())::quantization;
   const std::int64_t n = values.rows();
-  const auto codes = near_rows<Code>(call, n, table.codes.width(), "codes");
+  const auto codes = near_rows<typename Rows::value_type>(call, n, table.codes.width(), "codes");
   if constexpr (has_scale_array<Q>) {
     const auto scales = near_rows<typename Q::scale_type>(call, n, table.scales.width(), "scales");
     launch_encode<Q>(call.exec(), label, values, codes, scales, table.tensor_scale, deciding);
@@ -90,13 +87,6 @@ void visit_encoded(launch_context<Exec>& call, const std::string& label,
     visit(table.codes, codes);
   }
 }
-/// The codes, or whole records, of a table and its scales.
-template <class Table>
-auto stored_rows(Table& table) {
-  return rows_of_codes<typename Table::quantization>(make_ref(stored(table)), scales_ref(table),
-                                                     table.scale());
-}
-
 /// Codes and scales are written one after the other, so both must be writable before either changes.
 template <class Path, class Exec, class Table>
 void require_writable_parts(launch_context<Exec>& call, Table& table) {
@@ -111,26 +101,6 @@ void require_writable_parts(launch_context<Exec>& call, Table& table) {
     require(make_ref(table.codes()));
     require(make_ref(table.scales()));
   }
-}
-
-/// True if the kernel that encodes records writes to the table: it is near the table, and the path allows it.
-template <class Path, class Exec, class Table>
-inline constexpr bool encodes_in_place =
-    Table::quantization::in_records &&
-    (in_batch_order<Path> || Path::chosen_at_run_time) && is_local<Exec, typename Table::memory_space>;
-
-/// Encodes values to the table's records, for the positions that `deciding` names.
-template <class Exec, class Table, class Value, class ValueSpace>
-void encode_in_place(launch_context<Exec>& call, const std::string& label, Table& table,
-                     const array_ref<Value, ValueSpace>& values,
-                     const kernels::deciding_positions& deciding) {
-  const auto records = make_ref(table.records());
-  require_direct_reach(call.verb(), call.exec(), records);
-  call.touches(records);
-  [[maybe_unused]] const auto traffic =
-      count_transfer<path::direct>(call, values, records, values.rows() * records.width());
-  launch_encode<typename Table::quantization>(call.exec(), label, values, records, no_scale{}, 1.0f,
-                                              deciding);
 }
 
 template <class Chosen, class Exec, class Table, class Named, class Value, class ValueSpace>
@@ -156,40 +126,26 @@ ticket scatter_numbers(const Exec& exec, Table& table, const Named& batch,
       deciding = {store.inverse, store.segment_begin, store.order,
                   std::is_same_v<duplicates_policy, duplicates::last>};
       // Found here too, so that the ticket names the table's own extents.
-      if constexpr (duplicates_policy::forbids)
-        deciding.repeats = report_repeats(call, label, batch).findings;
+      if constexpr (duplicates_policy::forbids) report_repeats(call, label, batch);
     }
     const auto write = [&](const auto& rows) {
-      if constexpr (encodes_in_place<path_policy, Exec, Table>) {
-        if constexpr (by_plan) {
-          const plan_storage& store = *batch.storage();
-          deciding.table_rows = store.row_of;
-          deciding.findings = store.checked ? store.report->findings : nullptr;
-        } else {
-          deciding.table_rows =
-              list_of_rows(call, rows_for_kernels<bounds_policy>(call, batch, target.rows()), batch.rows())
-                  .rows;
-          if constexpr (bounds_policy::reports) deciding.findings = call.report().findings;
-        }
-        encode_in_place(call, label, table, rows, deciding);
+      using quantization = typename Table::quantization;
+      const auto stored_rows =
+          rows_of_codes<quantization>(make_ref(stored(table)), scales_ref(table), table.scale());
+      const auto scatter_parts = [&](const auto& targets, auto... policies) {
+        visit_encoded(call, label, stored_rows, rows, deciding, [&](const auto& array, const auto& encoded) {
+          using part = part_path<path_policy, Exec, typename traits_of<decltype(array)>::memory_space>;
+          scatter(exec, array, targets, encoded, policies..., part{}).drop();
+        });
+      };
+      if constexpr (by_plan) {
+        using which = std::conditional_t<duplicates_policy::combines, duplicates::first, duplicates_policy>;
+        // Rows that are encoded lie at their positions, wherever the values do.
+        scatter_parts(batch.storage()->values.rows == nullptr ? batch : row_plan(batch.storage()->base),
+                      which{});
       } else {
-        deciding.repeats = nullptr;
-        const auto scatter_parts = [&](const auto& targets, auto... policies) {
-          visit_encoded(
-              call, label, stored_rows(table), rows, deciding, [&](const auto& array, const auto& encoded) {
-                using part = part_path<path_policy, Exec, typename traits_of<decltype(array)>::memory_space>;
-                scatter(exec, array, targets, encoded, policies..., part{}).drop();
-              });
-        };
-        if constexpr (by_plan) {
-          using which = std::conditional_t<duplicates_policy::combines, duplicates::first, duplicates_policy>;
-          // Rows that are encoded lie at their positions, wherever the values do.
-          scatter_parts(batch.storage()->values.rows == nullptr ? batch : row_plan(batch.storage()->base),
-                        which{});
-        } else {
-          scatter_parts(rows_to_write<bounds_policy>(call, batch, target.rows()), duplicates::assume_unique{},
-                        bounds::skip{});
-        }
+        scatter_parts(rows_to_write<bounds_policy>(call, batch, target.rows()), duplicates::assume_unique{},
+                      bounds::skip{});
       }
     };
     if (values.size() != 0) {

@@ -155,22 +155,24 @@ struct apply_rows {
     const std::int64_t count = batch.source.items(items);
     const std::int64_t begin = run.begin(count);
     const std::int64_t end = run.end(count);
-    const std::int64_t ahead = look_ahead::rows(batch.width * static_cast<std::int64_t>(sizeof(Value))) - 1;
+    const std::int64_t distance =
+        look_ahead::rows(batch.width * static_cast<std::int64_t>(sizeof(Value))) - 1;
     if constexpr (detail::in_any_order<Duplicates> && by_positions<Source>)
-      rows_of_owner<Whole, Bytes>(batch, run, count, ahead);
+      rows_of_owner<Whole, Bytes>(batch, run, count, distance);
     else if constexpr (requires { Source::in_order; })
-      rows_in_order<Whole, Bytes>(batch, begin, end, ahead);
+      rows_in_order<Whole, Bytes>(batch, begin, end, distance);
     else
-      rows_by_plan<Whole, Bytes>(batch, begin, end, ahead);
+      rows_by_plan<Whole, Bytes>(batch, begin, end, distance);
   }
 
   /// The values are contiguous, which the hardware prefetcher detects. Only the table's rows are prefetched.
   template <bool Whole, int Bytes>
   [[gnu::always_inline]] static void rows_in_order(const shared& batch, std::int64_t begin, std::int64_t end,
-                                                   std::int64_t ahead) {
+                                                   std::int64_t distance) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const row_segment later = batch.source.segment_within(i + ahead < end ? i + ahead : end - 1);
-      if (later.row >= 0) batch.operation.prefetch(later.row, batch.width);
+      const row_segment upcoming_segment =
+          batch.source.segment_within(i + distance < end ? i + distance : end - 1);
+      if (upcoming_segment.row >= 0) batch.operation.prefetch(upcoming_segment.row, batch.width);
       const row_segment rows = batch.source.segment_within(i);
       if (rows.row >= 0)
         row_of_one<Whole, Bytes>(batch, i, rows.row,
@@ -182,7 +184,7 @@ struct apply_rows {
   /// Several positions may name a row. Each thread walks over all of them and takes the rows that it owns.
   template <bool Whole, int Bytes>
   [[gnu::always_inline]] static void rows_of_owner(const shared& batch, const detail::host_run& run,
-                                                   std::int64_t count, std::int64_t ahead) {
+                                                   std::int64_t count, std::int64_t distance) {
     const auto owned = [&](std::int64_t i) {
       const row_segment rows = batch.source.segment_within(i);
       const auto mixed = static_cast<std::uint64_t>(rows.row) * 0x9e3779b97f4a7c15u >> 32;
@@ -191,11 +193,12 @@ struct apply_rows {
       return rows.row >= 0 && is_owned ? rows : row_segment{};
     };
     for (std::int64_t i = 0; i < count; ++i) {
-      const row_segment later = owned(i + ahead < count ? i + ahead : count - 1);
-      if (later.row >= 0) {
-        look_ahead::prefetch(batch.values + batch.source.position(later.begin) * batch.values_stride,
-                             batch.width * static_cast<std::int64_t>(sizeof(Value)));
-        batch.operation.prefetch(later.row, batch.width);
+      const row_segment upcoming_segment = owned(i + distance < count ? i + distance : count - 1);
+      if (upcoming_segment.row >= 0) {
+        look_ahead::prefetch(
+            batch.values + batch.source.position(upcoming_segment.begin) * batch.values_stride,
+            batch.width * static_cast<std::int64_t>(sizeof(Value)));
+        batch.operation.prefetch(upcoming_segment.row, batch.width);
       }
       const row_segment rows = owned(i);
       if (rows.row >= 0)
@@ -207,13 +210,13 @@ struct apply_rows {
 
   template <bool Whole, int Bytes>
   [[gnu::always_inline]] void rows_by_plan(const shared& batch, std::int64_t begin, std::int64_t end,
-                                           std::int64_t ahead) const {
+                                           std::int64_t distance) const {
     using window = upcoming_rows<Duplicates, Source, Value>;
     window upcoming;
     Compute combined[combined_columns];
-    for (std::int64_t i = begin; i < end && i < begin + ahead; ++i) upcoming.look_up(batch, i);
+    for (std::int64_t i = begin; i < end && i < begin + distance; ++i) upcoming.look_up(batch, i);
     for (std::int64_t i = begin; i < end; ++i) {
-      if (i + ahead < end) upcoming.look_up(batch, i + ahead);
+      if (i + distance < end) upcoming.look_up(batch, i + distance);
       const std::int64_t slot = i & (window::most - 1);
       const std::int64_t row = upcoming.row[slot];
       if (row < 0) continue;

@@ -93,8 +93,8 @@ struct chunk_target {
 
   /// Selects unit `number` of a row of `bytes` bytes. Returns the offset of its first byte within the row.
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t select(std::byte* row, std::int64_t bytes, std::int64_t number) {
-    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % unit_bytes);
-    const std::int64_t offset = number * unit_bytes - ahead;
+    const auto head_bytes = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % unit_bytes);
+    const std::int64_t offset = number * unit_bytes - head_bytes;
     if (offset >= bytes) return offset;
     target = row + offset;
     begin = offset < 0 ? static_cast<int>(-offset) : 0;
@@ -148,8 +148,8 @@ struct row_chunk<4> : chunk_target {
 inline std::int64_t chunks_of_rows(std::uintptr_t address, std::int64_t stride, std::int64_t bytes,
                                    std::int64_t grain) {
   const auto begins = static_cast<std::int64_t>(address % unit_bytes);
-  const std::int64_t ahead = stride % unit_bytes == 0 ? begins : unit_bytes - grain;
-  return (ahead + bytes + unit_bytes - 1) / unit_bytes;
+  const std::int64_t head_bytes = stride % unit_bytes == 0 ? begins : unit_bytes - grain;
+  return (head_bytes + bytes + unit_bytes - 1) / unit_bytes;
 }
 
 /// Shorter rows move in units of one element: their ends would be most of their chunks.
@@ -250,8 +250,9 @@ struct gather_row_lines {
     const auto address =
         by_table ? reinterpret_cast<std::uintptr_t>(row_words) : reinterpret_cast<std::uintptr_t>(target);
     const std::int64_t words = width / std::int64_t{sizeof(std::uint32_t)};
-    const int ahead = static_cast<int>(address / sizeof(std::uint32_t) % lanes);  // words of the first line
-    for (std::int64_t first = lane - ahead; first < words; first += std::int64_t{lanes} * at_once) {
+    const int head_words =
+        static_cast<int>(address / sizeof(std::uint32_t) % lanes);  // words of the first line
+    for (std::int64_t first = lane - head_words; first < words; first += std::int64_t{lanes} * at_once) {
       std::uint32_t word[at_once];
       const auto is_in_row = [&](int k) {
         return first + std::int64_t{k} * lanes >= 0 && first + std::int64_t{k} * lanes < words;

@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/policy.hpp>
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/tile.hpp>

@@ -217,10 +217,6 @@ struct copy_rows {
         const whole convert_run{output, input, count};
         for (std::int64_t i = 0; i * whole::elements < count; ++i) convert_run(i);
       }
-    } else if (target_step == 1) {
-      for (std::int64_t e = 0; e < count; ++e) output[e] = convert<To>(input[e * source_step]);
-    } else if (source_step == 1) {
-      for (std::int64_t e = 0; e < count; ++e) output[e * target_step] = convert<To>(input[e]);
     } else {
       for (std::int64_t e = 0; e < count; ++e) output[e * target_step] = convert<To>(input[e * source_step]);
     }

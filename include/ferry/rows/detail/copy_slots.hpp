@@ -67,12 +67,12 @@ class copy_slots {
     const int threads = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
     workers_ = std::clamp(how.workers, 1, threads);
     // Small lists are shared evenly, in pieces that are worth a transfer.
-    const std::int64_t usual = std::max<std::int64_t>(1, how.slot_bytes / items.bytes);
+    const std::int64_t full_slot = std::max<std::int64_t>(1, how.slot_bytes / items.bytes);
     const std::int64_t least =
         std::max<std::int64_t>(1, std::min(how.slot_bytes / 8, smallest) / items.bytes);
-    const std::int64_t fair = items.count / (std::int64_t{2} * workers_) + 1;
-    per_slot_ = std::min(std::clamp(fair, least, usual), items.count);
-    if (fair < usual && items.bytes < alignment && per_slot_ < items.count)
+    const std::int64_t equal_share = items.count / (std::int64_t{2} * workers_) + 1;
+    per_slot_ = std::min(std::clamp(equal_share, least, full_slot), items.count);
+    if (equal_share < full_slot && items.bytes < alignment && per_slot_ < items.count)
       per_slot_ = (per_slot_ * items.bytes + alignment - 1) / alignment * alignment / items.bytes;
     const std::int64_t pieces = (items.count + per_slot_ - 1) / per_slot_;
     // Larger items reduce the number of workers, so that slots outgrow the usual ones by no more than items.
@@ -183,8 +183,8 @@ class copy_slots {
   }
   void advance(int worker, std::int64_t items) {
     if (items_.meter == nullptr) return;
-    const std::int64_t now = completed_.fetch_add(items, std::memory_order_relaxed) + items;
-    if (worker == 0) items_.meter->advance(bytes(now));
+    const std::int64_t total = completed_.fetch_add(items, std::memory_order_relaxed) + items;
+    if (worker == 0) items_.meter->advance(bytes(total));
   }
 
   [[nodiscard]] std::size_t bytes(std::int64_t items) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/half.hpp>
 
 #include <Kokkos_Core.hpp>
 

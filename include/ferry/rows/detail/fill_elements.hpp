@@ -72,10 +72,10 @@ struct normal_value {
     if constexpr (std::is_integral_v<T>) {
       // Converting a number outside of the type's range is undefined.
       constexpr auto least = static_cast<double>(Kokkos::Experimental::finite_min_v<T>);
-      constexpr auto beyond = static_cast<double>(Kokkos::Experimental::finite_max_v<T> / 2 + 1) * 2.0;
+      constexpr auto limit = static_cast<double>(Kokkos::Experimental::finite_max_v<T> / 2 + 1) * 2.0;
       value = Kokkos::nearbyint(value);
       if (!(value > least)) return Kokkos::Experimental::finite_min_v<T>;
-      if (!(value < beyond)) return Kokkos::Experimental::finite_max_v<T>;
+      if (!(value < limit)) return Kokkos::Experimental::finite_max_v<T>;
     }
     return convert<T>(value);
   }

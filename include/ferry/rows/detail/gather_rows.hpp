@@ -136,9 +136,9 @@ struct gather_blocks {
     const std::int64_t begin = (i - item * blocks) * block;
     const std::int64_t count = width - begin < block ? width - begin : block;
     const std::int64_t bytes = width * static_cast<std::int64_t>(sizeof(In));
-    if (const std::int64_t ahead = item + look_ahead::rows(bytes); blocks == 1 && ahead < items) {
-      const std::int64_t later = source.row(ahead, false);
-      if (later >= 0) look_ahead::prefetch(table + later * table_stride, bytes);
+    if (const std::int64_t upcoming = item + look_ahead::rows(bytes); blocks == 1 && upcoming < items) {
+      const std::int64_t upcoming_row = source.row(upcoming, false);
+      if (upcoming_row >= 0) look_ahead::prefetch(table + upcoming_row * table_stride, bytes);
     }
     const std::int64_t row = source.row(item, begin == 0);
     if (row < 0) return;

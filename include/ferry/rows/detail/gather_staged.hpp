@@ -10,7 +10,6 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/parallel.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>
@@ -156,7 +155,7 @@ std::int64_t share_rows(launch_context<Exec>& call, const std::string& label,
       std::clamp<std::int64_t>(items / (std::int64_t{4} * tuning.ordered_teams), 1,
                                std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, item_bytes)));
   // The side stream may then write to the call's buffers and read the results of the call's kernels.
-  if (const auto now = call.mark(); now != nullptr) backend::wait_for(side, *now);
+  if (const auto point = call.mark(); point != nullptr) backend::wait_for(side, *point);
   launch_teams(schedule::team_chunks{nullptr, chunk, {progress, limit}});
 
   transfer(side, "ferry::indices", host_list, pinned_space::name, rows, device_space::name,

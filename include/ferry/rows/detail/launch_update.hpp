@@ -28,8 +28,7 @@
 ///   packs<Duplicates>(values)        whether alignment lets a device's kernels work in packets
 ///   packed_tile<Value>               the tile of these kernels
 ///   takes_wide_tiles<Value>, packs_wide(values)
-///                                    whether its kernels can have wide packed tiles, and these rows too; may
-///                                    be absent
+///                                    whether its kernels can have wide packed tiles, and these rows too
 ///   kernel<Exec, Duplicates, Tile, Fields>(source, items, values)
 ///                                    the kernel, see apply_kernel; `per_item()` work items per item
 ///   takes_masks<Duplicates, Source>
@@ -47,7 +46,7 @@
 ///                                    the job that writes combined values into such a buffer
 ///   replaces_by<Value>               whether a row becomes a copy of its value, bit by bit
 ///   for_each_array(check)            calls check(array) for every array that the job touches
-///   writes_scratch                   whether it writes to scratch memory alone; may be absent
+///   writes_scratch                   whether it writes to scratch memory alone
 namespace ferry::detail {
 
 /// The operands of a verb that writes rows: `job` says what happens to a row, `access` where it lies. `batch`
@@ -122,13 +121,6 @@ template <class Job, class Duplicates, class Source>
 using loose_tile_of = std::conditional_t<Job::template takes_masks<Duplicates, Source>, kernels::masked_tile,
                                          kernels::single_tile>;
 
-/// True if a job's kernels can have wide packed tiles.
-template <class Job, class Value>
-inline constexpr bool takes_wide_tiles = false;
-template <class Job, class Value>
-  requires(Job::template takes_wide_tiles<Value>)
-inline constexpr bool takes_wide_tiles<Job, Value> = true;
-
 /// The order in which a kernel of a device is launched. Kokkos would launch blocks for all positions of a
 /// plan, and its loop would take registers from missed steps.
 template <class Kernel, class Order>
@@ -161,7 +153,7 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
   const std::int64_t items = batch.count;
   using source_type = std::remove_cvref_t<decltype(source)>;
   using value_type = std::remove_const_t<typename std::remove_cvref_t<decltype(values)>::value_type>;
-  if constexpr (!requires { requires Job::writes_scratch; }) before_writing();
+  if constexpr (!Job::writes_scratch) before_writing();
   // It launches nothing itself: a backtrace has one call less.
   const auto kernel_of = [&]<class Tile>(Tile) {
     return job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
@@ -172,7 +164,7 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   } else if (job.template packs<Duplicates>(values)) {
     bool wide = false;
-    if constexpr (takes_wide_tiles<Job, value_type>)
+    if constexpr (Job::template takes_wide_tiles<value_type>)
       if (wide = job.packs_wide(values); wide) {
         const auto kernel = kernel_of(kernels::wide_packed_tile{});
         launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);

@@ -9,7 +9,6 @@
 #include <ferry/rows/detail/row_moves.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 
 #include <algorithm>
 #include <cstddef>

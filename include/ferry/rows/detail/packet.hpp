@@ -3,7 +3,6 @@
 
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/half.hpp>
 
 #include <Kokkos_Macros.hpp>

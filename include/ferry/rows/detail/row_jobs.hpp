@@ -86,6 +86,8 @@ struct row_job {
   static constexpr bool adds_atomically = adds&& in_any_order<Duplicates>&& kernels::by_positions<Source>;
   template <class Duplicates, class Source>
   static constexpr bool takes_masks = !adjusts_values<Duplicates> && !adds_atomically<Duplicates, Source>;
+  template <class>
+  static constexpr bool takes_wide_tiles = false;
   template <class Value>
   using packed_tile = kernels::packed_tile_of<T, std::remove_const_t<Value>>;
   template <class Exec, class Value>

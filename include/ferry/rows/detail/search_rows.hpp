@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>

@@ -14,7 +14,6 @@
 #include <ferry/rows/detail/search_rows.hpp>
 #include <ferry/rows/detail/write_staged.hpp>
 #include <ferry/rows/detail/write_winners.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstdint>

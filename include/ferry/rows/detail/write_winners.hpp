@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <Kokkos_Core.hpp>

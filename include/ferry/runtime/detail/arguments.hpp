@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/runtime/detail/argument_kinds.hpp>
-#include <ferry/runtime/detail/flaws.hpp>
 
 #include <algorithm>
 #include <array>

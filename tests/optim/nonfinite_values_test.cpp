@@ -4,11 +4,10 @@
 
 #include <ferry/optim/detail/step_inputs.hpp>
 
-/// The kernel that looks for values that are infinite or not a number: its packets, one thread after the other, and its
-/// launches on arrays of any alignment. Gaps between rows hold such values, which are nobody's.
-namespace ferry_test::nonfinite_packets_test {
+/// The kernel that looks for values that are infinite or not a number, on arrays of any alignment. Gaps between rows hold such
+/// values, which are nobody's.
+namespace ferry_test::nonfinite_values_test {
 
-namespace kernels = ferry::kernels;
 using ferry::detail::array_ref;
 using ferry::detail::index_report;
 using ferry::detail::nonfinite_value;
@@ -52,26 +51,6 @@ struct gapped_rows {
   }
 };
 
-template <class T, int Elements>
-void check_packets(std::mt19937_64& random) {
-  CAPTURE(Elements);
-  constexpr std::size_t packet = Elements;
-  for (int turn = 0; turn < 60; ++turn) {
-    const std::size_t rows = 1 + random() % 9, width = packet * (1 + random() % 9);
-    const gapped_rows<T> source(random, rows, width, width + packet * (random() % 3), random() % 5);
-    const auto items = static_cast<std::int64_t>(rows * width / packet);
-    index_report findings{};
-    unsigned int raised = 0;
-    const kernels::find_nonfinite<T, Elements> kernel{
-        source.content.data(), static_cast<std::int64_t>(source.stride),
-        ferry::detail::fast_divisor(static_cast<std::int64_t>(width / packet)),
-        report_writer{&findings, &raised}};
-    for (std::int64_t i = items; i-- > 0;) kernel(i);
-    source.check(findings);
-    CHECK((raised != 0) == (findings.nonfinite != 0));
-  }
-}
-
 template <class T>
 void check_launches(std::mt19937_64& random) {
   const exec_space exec;
@@ -99,20 +78,12 @@ void check_launches(std::mt19937_64& random) {
       }
 }
 
-TEST_CASE("packets tell the places of values that are no numbers", "[optim][nonfinite]") {
-  auto random = generator(931);
-  check_packets<float, 1>(random);
-  check_packets<float, 4>(random);
-  check_packets<double, 2>(random);
-  check_packets<ferry::half_t, 8>(random);
-  check_packets<ferry::bhalf_t, 8>(random);
-}
-
 TEST_CASE("values that are no numbers are found at any alignment, and not in gaps", "[optim][nonfinite]") {
   auto random = generator(932);
   check_launches<float>(random);
   check_launches<double>(random);
   check_launches<ferry::half_t>(random);
+  check_launches<ferry::bhalf_t>(random);
 }
 
-}  // namespace ferry_test::nonfinite_packets_test
+}  // namespace ferry_test::nonfinite_values_test
