@@ -195,6 +195,24 @@ class table_access<cached_table<Table, Policy>> {
     return located_job{addressed_by(job, packed, {}), schedule::flat{}};
   }
 
+  /// Under cache::lru that writes through, the arrays of the job get the changes of their slots.
+  template <class Exec, class Job>
+  void end_update(launch_context<Exec>& call, const std::string& label, const Job& job,
+                  std::int64_t n) const {
+    if constexpr (keeps_order<Policy>) {
+      if (!cache_.writes_through) return;
+      for (const cached_array& array : cache_.arrays) {
+        bool is_changed = cache_.find(job.table) == &array;
+        const auto look = [&](const auto& operand) {
+          is_changed = is_changed || cache_.find(operand) == &array;
+        };
+        job.for_each_row_array(look);
+        if constexpr (Job::counts_rows) look(job.arrays.row_steps);
+        if (is_changed) write_through(call, label, array, job.rows.locations, n);
+      }
+    }
+  }
+
   /// scatter into quantized rows.
   template <class Chosen, class Duplicates, class Exec, class Named, class Value, class ValueSpace>
   ticket replace_rows(const Exec& exec, const auto&, const Named& batch,
@@ -230,12 +248,12 @@ class table_access<cached_table<Table, Policy>> {
   }
 
  private:
-  /// The locations of a batch's items. Under cache::lru their rows are brought first.
+  /// The locations of a batch's items. Under cache::lru their rows are brought first, unless these are all.
   template <class Exec, class Source>
   const std::int64_t* find_items(launch_context<Exec>& call, const Source& source, row_search search,
                                  const std::shared_ptr<plan_storage>& plan) const {
     const auto items = counted(source, search.items);
-    if constexpr (keeps_order<Policy>) {
+    if constexpr (keeps_order<Policy> && !std::is_same_v<Source, kernels::consecutive_rows>) {
       const auto& rows = [&]() -> const auto& {
         if constexpr (kernels::may_repeat_rows<std::remove_const_t<decltype(items)>>)
           return source;

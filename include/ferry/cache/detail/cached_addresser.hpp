@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/concepts/execution_space.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace ferry::kernels {
 
@@ -180,5 +182,10 @@ cached_addresser_for<Job> address_slots(const row_cache& cache, const Job& job, 
   if constexpr (Job::counts_rows) rows.counters = shift_of(cache, job.arrays.row_steps);
   return rows;
 }
+
+/// Writes the rows of a batch's items that lie in slots to host memory.
+template <ExecutionSpace Exec>
+void write_through(launch_context<Exec>& call, const std::string& label, const cached_array& array,
+                   const kernels::batch_locations& locations, std::int64_t items);
 
 }  // namespace ferry::detail

@@ -33,15 +33,19 @@ struct cache_choice {
   std::int64_t slots;
   std::int64_t interval;  ///< batches between two refreshes; 0 for none, and uses are not counted
   std::int64_t groups;    ///< that keep an order of use; 0 for other policies
+  bool writes_through;    ///< verbs that write also write to host memory
 };
 template <class Policy>
 cache_choice choose_by(const Policy& policy, const untyped_array& table) {
   auto initial_rows = policy.rows_from_start(table.shape.rows());
   const std::int64_t slots = policy.most_rows(table.shape.rows());
-  std::int64_t groups = 0;
-  if constexpr (keeps_order<Policy>) groups = policy.groups.value();
-  return {std::move(initial_rows), table.shape.size() == 0 ? 0 : slots,
-          Policy::counts_rows ? policy.interval() : 0, groups};
+  cache_choice choice{std::move(initial_rows), table.shape.size() == 0 ? 0 : slots,
+                      Policy::counts_rows ? policy.interval() : 0, 0, false};
+  if constexpr (keeps_order<Policy>) {
+    choice.groups = policy.groups.value();
+    choice.writes_through = !policy.write_back;
+  }
+  return choice;
 }
 
 /// True if host threads bring the rows of the table, because kernels do not reach it. Throws invalid_argument

@@ -22,11 +22,6 @@ struct rows_in_list {
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t row(std::int64_t position, bool) const { return rows[position]; }
 };
 
-struct clear_count {
-  std::uint64_t* count;
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { *count = 0; }
-};
-
 }  // namespace ferry::kernels
 
 namespace ferry::detail {
@@ -62,8 +57,7 @@ void resolve_rows(launch_context<Exec>& call, row_cache& cache, const Source& so
   const cache_memory& memory = cache.memory;
   const std::string& label = call.label("lru", "choose");
   const std::string& fetch_label = call.label("lru", "fetch");  // all memory before the first launch
-  cache.captured_moves = cache.captured_moves || call.capturing();
-  launch(call.exec(), label, 1, kernels::clear_count{memory.book.moving_count});
+  launch(call.exec(), label, 1, kernels::clear_numbers<std::uint64_t>{memory.book.moving_count});
   launch_groups(call.exec(), label, memory.uses.groups,
                 kernels::choose_slots<Source, Slot>{memory.book, memory.uses, source, slots, batch.positions,
                                                     cache.rows, fast_divisor(memory.uses.group_rows),
