@@ -195,22 +195,11 @@ class table_access<cached_table<Table, Policy>> {
     return located_job{addressed_by(job, packed, {}), schedule::flat{}};
   }
 
-  /// Under cache::lru that writes through, the arrays of the job get the changes of their slots.
   template <class Exec, class Job>
   void end_update(launch_context<Exec>& call, const std::string& label, const Job& job,
                   std::int64_t n) const {
-    if constexpr (keeps_order<Policy>) {
-      if (!cache_.writes_through) return;
-      for (const cached_array& array : cache_.arrays) {
-        bool is_changed = cache_.find(job.table) == &array;
-        const auto look = [&](const auto& operand) {
-          is_changed = is_changed || cache_.find(operand) == &array;
-        };
-        job.for_each_row_array(look);
-        if constexpr (Job::counts_rows) look(job.arrays.row_steps);
-        if (is_changed) write_through(call, label, array, job.rows.locations, n);
-      }
-    }
+    if constexpr (keeps_order<Policy>)
+      if (cache_.writes_through) write_through(call, cache_, label, job, n);
   }
 
   /// scatter into quantized rows.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/cache/detail/row_cache.hpp>
-#include <ferry/concepts/execution_space.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -14,7 +13,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace ferry::kernels {
 
@@ -182,10 +180,5 @@ cached_addresser_for<Job> address_slots(const row_cache& cache, const Job& job, 
   if constexpr (Job::counts_rows) rows.counters = shift_of(cache, job.arrays.row_steps);
   return rows;
 }
-
-/// Writes the rows of a batch's items that lie in slots to host memory.
-template <ExecutionSpace Exec>
-void write_through(launch_context<Exec>& call, const std::string& label, const cached_array& array,
-                   const kernels::batch_locations& locations, std::int64_t items);
 
 }  // namespace ferry::detail

@@ -81,6 +81,7 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
 
 template <class Exec>
 consteval void require_cached_rows() {
+  require_execution_space<Exec>();
   static_assert(
       may_dereference<Exec, device_space>(),
       "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
