@@ -64,14 +64,18 @@ struct changed_items {
 
 namespace ferry::detail {
 
+namespace {
+
 /// The threads of a number of blocks; of a host some for each of its own.
 template <class Exec>
-static std::int64_t threads_of(const Exec& exec, std::int64_t blocks) {
+std::int64_t threads_of(const Exec& exec, std::int64_t blocks) {
   if constexpr (is_host_exec<Exec>)
     return 64 * concurrency_of(exec);
   else
     return blocks * kernels::exchange_rows<kernels::opaque16, kernels::listed_exchanges>::most_threads;
 }
+
+}  // namespace
 
 template <ExecutionSpace Exec>
 void swap_listed_rows(launch_context<Exec>& call, row_cache& cache, const std::string& label,
@@ -94,9 +98,8 @@ template <ExecutionSpace Exec>
 void empty_group(launch_context<Exec>& call, row_cache& cache, std::int64_t group) {
   const use_book& uses = cache.memory.uses;
   if (group < 0 || group >= uses.groups)
-    throw invalid_argument("ferry::cached_table: there is no group " + std::to_string(group) +
-                           " to forget: the cache of '" + cache.label + "' has " +
-                           std::to_string(uses.groups));
+    throw invalid_argument(joined("ferry::forget: there is no group ", group, "; the cache of '", cache.label,
+                                  "' has ", uses.groups));
   use_slots(call, cache, true);
   const std::string& label = call.label("lru", "forget");
   // All memory before the first launch.
@@ -116,19 +119,14 @@ void require_positions(const char* verb, std::int64_t positions) {
 void require_lists(const char* verb, const untyped_array& rows, const row_cache& cache) {
   const std::int64_t groups = cache.memory.uses.groups;
   const array_shape& shape = rows.shape;
-  if (shape.rank != 1 && shape.rank != 2)
-    throw invalid_argument("ferry::" + std::string(verb) + ": " + rows.note().describe() +
-                           " is no list of rows: it has neither one dimension nor two");
+  const auto refuse = [&](const auto&... text) {
+    throw invalid_argument(joined("ferry::", verb, ": ", rows.note().describe(), text...));
+  };
+  if (groups == 0) refuse(" has no slots: the rows of '", cache.label, "' have no elements");
+  if (shape.rank != 1 && shape.rank != 2) refuse(" is no list of rows: it has neither one dimension nor two");
   if (shape.rank == 2 && shape.rows() != groups)
-    throw invalid_argument("ferry::" + std::string(verb) + ": " + rows.note().describe() +
-                           " must have a line for each of the " + std::to_string(groups) +
-                           " groups of the cache of '" + cache.label + "'");
-  if (!shape.is_contiguous())
-    throw invalid_argument("ferry::" + std::string(verb) + ": the elements of " + rows.note().describe() +
-                           " must be adjacent");
-  if (groups == 0)
-    throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + cache.label +
-                           "' have no elements, so its cache has no slots");
+    refuse(" must have a line for each of the ", groups, " groups of the cache of '", cache.label, "'");
+  if (!shape.is_contiguous()) refuse(" must have its elements side by side");
 }
 
 void require_slot_for_each(const untyped_array& rows, const untyped_array& slots) {

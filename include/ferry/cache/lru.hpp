@@ -36,18 +36,22 @@ struct lru {
       throw invalid_argument(ferry::detail::joined("ferry::cache::lru: groups = ", number,
                                                    ", must be positive and divide the ", table_rows,
                                                    " rows of the table"));
-    if (slots.value() < 1 || slots.value() > max_slots)
+    if (slots.value() < 1 || slots.value() > max_slots / number)
       throw invalid_argument(ferry::detail::joined("ferry::cache::lru: slots = ", slots.value(),
-                                                   ", must be from 1 to ", max_slots));
+                                                   " for each group, must be from 1 to ",
+                                                   max_slots / number));
     return number * slots.value();
   }
   [[nodiscard]] static std::int64_t interval() { return 0; }
   [[nodiscard]] static std::vector<std::int64_t> rows_from_start(std::int64_t) { return {}; }
   [[nodiscard]] lru resized(std::int64_t most) const {
-    return {groups.value() < 1 ? most : most / groups.value(), groups, write_back};
+    if (most < groups.value())
+      throw invalid_argument(ferry::detail::joined(
+          "ferry::cache::lru: ", most, " slots in all are too few for ", groups.value(), " groups"));
+    return {most / groups.value(), groups, write_back};
   }
   /// @}
-  static constexpr std::int64_t max_slots = std::int64_t{1} << 30;  ///< of a group
+  static constexpr std::int64_t max_slots = std::int64_t{1} << 30;  ///< of all groups
 };
 static_assert(CachePolicy<lru>);
 
