@@ -17,8 +17,8 @@ namespace ferry::cache {
 ///
 ///   slots       of each group
 ///   groups      must divide the rows of the table
-///   write_back  changed rows return to the table when they leave their slots, and by flush(). By default verbs
-///               that write change the table as well, which is current when their work has ended
+///   write_back  changed rows return to the table when they leave their slots, and by flush(). By default
+///               verbs that write change the table as well, which is current when their work has ended
 struct lru {
   static constexpr std::string_view name = "cache::lru";  ///< see ferry::CachePolicy
   static constexpr bool counts_rows = false;              ///< see ferry::CachePolicy

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/resolve_rows.hpp>
 #include <ferry/cache/lru.hpp>
 #include <ferry/concepts/execution_space.hpp>

@@ -5,8 +5,8 @@
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/cached_addresser.hpp>
 #include <ferry/cache/detail/cached_codes.hpp>
-#include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/find_rows.hpp>
+#include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/cache/detail/resolve_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <ferry/cache/cache_policy.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
@@ -85,6 +88,25 @@ consteval void require_cached_rows() {
   static_assert(
       may_dereference<Exec, device_space>(),
       "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
+}
+
+/// The checks common to verbs on cached tables, after those of the verb itself. Staged: whether host threads
+/// may bring rows.
+template <class Exec, class Chosen, bool Staged = false>
+consteval void require_cached_verb() {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  require_cached_rows<Exec>();
+  static_assert(
+      path_policy::chosen_at_run_time ||
+          (!splits_rows<path_policy> && (Staged || !by_host_alone<path_policy>)),
+      "ferry: kernels move the rows of a cached_table: path::direct or path::ordered; gather also takes path::staged, by which host threads bring the rows that are not cached, unless these are quantized.");
+}
+
+/// The check of verbs that write to cached tables.
+template <class Table>
+consteval void require_writable() {
+  static_assert(!std::is_const_v<typename backing_table<Table>::value_type>,
+                "ferry: the backing table of this cached_table is read-only, so verbs can't write to it.");
 }
 
 /// A call on the cache alone.
