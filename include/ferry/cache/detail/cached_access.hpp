@@ -243,13 +243,12 @@ class table_access<cached_table<Table, Policy>> {
                                  const std::shared_ptr<plan_storage>& plan) const {
     const auto items = counted(source, search.items);
     if constexpr (keeps_order<Policy> && !std::is_same_v<Source, kernels::consecutive_rows>) {
-      const auto& rows = [&]() -> const auto& {
+      const auto rows = [&] {
         if constexpr (kernels::may_repeat_rows<std::remove_const_t<decltype(items)>>)
           return source;
         else
           return items;
-      }
-      ();
+      }();
       resolve_rows(call, cache_, rows, batch_lines{search.items, false}, static_cast<std::int64_t*>(nullptr),
                    true, most_blocks<occupancy::full>(call.exec()));
       search.is_tallied = true;
