@@ -2,10 +2,10 @@
 #include <ferry/cache/resolve.hpp>
 
 #include "../../backends/enabled.hpp"
+#include "exchange_rows.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
-#include <ferry/rows/detail/packet.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -35,42 +35,28 @@ struct empty_group {
   }
 };
 
-/// Moves the rows that leave listed slots to host memory if they have changed, and those that enter to the
-/// slots, as opaque units. Neighbouring threads hold neighbouring units of one row, each several loads in
-/// flight: few blocks fill the link.
-template <class Unit>
-struct swap_rows {
-  static constexpr unsigned int most_threads = 512;
-  static constexpr int at_once = 4;
-
+/// The exchanges in book.moving.
+struct listed_exchanges {
   detail::slot_book book;
-  Unit* cold;
-  Unit* hot;
-  std::int64_t stride;  ///< of both, in units
-  detail::fast_divisor units;
-  std::int64_t threads;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
-    const std::int64_t end = static_cast<std::int64_t>(*book.moving_count) * units.divisor();
-    for (std::int64_t first = thread; first < end; first += at_once * threads) {
-      Unit unit[at_once];
-      Unit* target[at_once];
-      for (int k = 0; k < at_once; ++k) {
-        target[k] = nullptr;
-        const std::int64_t i = first + k * threads;
-        if (i >= end) continue;
-        const std::int64_t item = units.quotient(i), offset = i - item * units.divisor();
-        const std::int64_t slot = book.moving[item] >> 1;
-        Unit* const place = hot + slot * stride + offset;
-        const std::int64_t old_row = book.next_rows[slot] - 1, row = book.current_rows[slot] - 1;
-        if ((book.moving[item] & 1) != 0 && old_row >= 0) cold[old_row * stride + offset] = *place;
-        if (row < 0) continue;
-        unit[k] = cold[row * stride + offset];
-        target[k] = place;
-      }
-      for (int k = 0; k < at_once; ++k)
-        if (target[k] != nullptr) *target[k] = unit[k];
-    }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t count() const {
+    return static_cast<std::int64_t>(*book.moving_count);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION slot_exchange operator()(std::int64_t item) const {
+    const std::int64_t entry = book.moving[item], slot = entry >> 1;
+    return {slot, (entry & 1) != 0 ? book.next_rows[slot] - 1 : -1, book.current_rows[slot] - 1};
+  }
+};
+
+/// The rows of a batch that lie in slots, on their way to host memory.
+struct changed_items {
+  batch_locations locations;
+  std::int64_t items;
+
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t count() const { return items; }
+  KOKKOS_FORCEINLINE_FUNCTION slot_exchange operator()(std::int64_t item) const {
+    const row_location location = locations.find(item);
+    return {location.slot, location.row, -1};
   }
 };
 
@@ -80,20 +66,13 @@ namespace ferry::detail {
 
 namespace {
 
-template <class Unit, class Exec>
-void launch_swap(const Exec& exec, const std::string& label, const cache_memory& memory,
-                 const cached_array& array, std::int64_t blocks) {
-  constexpr auto unit = static_cast<std::int64_t>(sizeof(Unit));
-  using kernel = kernels::swap_rows<Unit>;
-  const std::int64_t units = array.row_bytes / unit;
-  std::int64_t threads = (memory.slots * units + kernel::at_once - 1) / kernel::at_once;
+/// The threads of a number of blocks; of a host some for each of its own.
+template <class Exec>
+std::int64_t threads_of(const Exec& exec, std::int64_t blocks) {
   if constexpr (is_host_exec<Exec>)
-    threads = std::min<std::int64_t>(threads, 64 * concurrency_of(exec));
+    return 64 * concurrency_of(exec);
   else
-    threads = std::min(threads, blocks * kernel::most_threads);
-  launch(exec, label, threads,
-         kernel{memory.book, reinterpret_cast<Unit*>(array.cold), reinterpret_cast<Unit*>(array.hot),
-                array.stride / unit, fast_divisor(units), threads});
+    return blocks * kernels::exchange_rows<kernels::opaque16, kernels::listed_exchanges>::most_threads;
 }
 
 }  // namespace
@@ -101,32 +80,32 @@ void launch_swap(const Exec& exec, const std::string& label, const cache_memory&
 template <ExecutionSpace Exec>
 void swap_listed_rows(launch_context<Exec>& call, row_cache& cache, const std::string& label,
                       std::int64_t most_blocks) {
-  for (const cached_array& array : cache.arrays) {
-    if (array.row_bytes == 0) continue;
-    const std::uintptr_t alignment = array.cold | array.hot | static_cast<std::uintptr_t>(array.stride) |
-                                     static_cast<std::uintptr_t>(array.row_bytes);
-    if (alignment % 16 == 0)
-      launch_swap<kernels::opaque16>(call.exec(), label, cache.memory, array, most_blocks);
-    else if (alignment % 4 == 0)
-      launch_swap<kernels::opaque<4>>(call.exec(), label, cache.memory, array, most_blocks);
-    else
-      launch_swap<kernels::opaque<1>>(call.exec(), label, cache.memory, array, most_blocks);
-  }
+  cache.captured_moves = cache.captured_moves || call.capturing();
+  const std::int64_t threads = threads_of(call.exec(), most_blocks);
+  for (const cached_array& array : cache.arrays)
+    launch_exchange(call.exec(), label, array, kernels::listed_exchanges{cache.memory.book},
+                    cache.memory.slots, threads);
+}
+
+template <ExecutionSpace Exec>
+void write_through(launch_context<Exec>& call, const std::string& label, const cached_array& array,
+                   const kernels::batch_locations& locations, std::int64_t items) {
+  launch_exchange(call.exec(), label, array, kernels::changed_items{locations, items}, items,
+                  threads_of(call.exec(), kernels::missed_items::teams));
 }
 
 template <ExecutionSpace Exec>
 void empty_group(launch_context<Exec>& call, row_cache& cache, std::int64_t group) {
   const use_book& uses = cache.memory.uses;
   if (group < 0 || group >= uses.groups)
-    throw invalid_argument("ferry::cached_table: there is no group " + std::to_string(group) +
-                           " to forget: the cache of '" + cache.label + "' has " +
-                           std::to_string(uses.groups));
+    throw invalid_argument(joined("ferry::forget: there is no group ", group, "; the cache of '", cache.label,
+                                  "' has ", uses.groups));
   use_slots(call, cache, true);
   const std::string& label = call.label("lru", "forget");
   // All memory before the first launch.
   const std::string& fetch_label = call.label("lru", "fetch");
   const std::int64_t blocks = most_blocks<occupancy::full>(call.exec());
-  launch(call.exec(), label, 1, kernels::clear_count{cache.memory.book.moving_count});
+  launch(call.exec(), label, 1, kernels::clear_numbers<std::uint64_t>{cache.memory.book.moving_count});
   launch(call.exec(), label, uses.group_slots, kernels::empty_group{cache.memory.book, uses, group});
   swap_listed_rows(call, cache, fetch_label, blocks);
 }
@@ -140,19 +119,14 @@ void require_positions(const char* verb, std::int64_t positions) {
 void require_lists(const char* verb, const untyped_array& rows, const row_cache& cache) {
   const std::int64_t groups = cache.memory.uses.groups;
   const array_shape& shape = rows.shape;
-  if (shape.rank != 1 && shape.rank != 2)
-    throw invalid_argument("ferry::" + std::string(verb) + ": " + rows.note().describe() +
-                           " is no list of rows: it has neither one dimension nor two");
+  const auto refuse = [&](const auto&... text) {
+    throw invalid_argument(joined("ferry::", verb, ": ", rows.note().describe(), text...));
+  };
+  if (groups == 0) refuse(" has no slots: the rows of '", cache.label, "' have no elements");
+  if (shape.rank != 1 && shape.rank != 2) refuse(" is no list of rows: it has neither one dimension nor two");
   if (shape.rank == 2 && shape.rows() != groups)
-    throw invalid_argument("ferry::" + std::string(verb) + ": " + rows.note().describe() +
-                           " must have a line for each of the " + std::to_string(groups) +
-                           " groups of the cache of '" + cache.label + "'");
-  if (!shape.is_contiguous())
-    throw invalid_argument("ferry::" + std::string(verb) + ": the elements of " + rows.note().describe() +
-                           " must be adjacent");
-  if (groups == 0)
-    throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + cache.label +
-                           "' have no elements, so its cache has no slots");
+    refuse(" must have a line for each of the ", groups, " groups of the cache of '", cache.label, "'");
+  if (!shape.is_contiguous()) refuse(" must have its elements side by side");
 }
 
 void require_slot_for_each(const untyped_array& rows, const untyped_array& slots) {
@@ -169,6 +143,8 @@ void require_slot_for_each(const untyped_array& rows, const untyped_array& slots
 
 #define FERRY_RESOLVE_ON(EXEC)                                                                         \
   template void swap_listed_rows(launch_context<EXEC>&, row_cache&, const std::string&, std::int64_t); \
+  template void write_through(launch_context<EXEC>&, const std::string&, const cached_array&,          \
+                              const kernels::batch_locations&, std::int64_t);                          \
   template void empty_group(launch_context<EXEC>&, row_cache&, std::int64_t);
 FERRY_FOR_SPACES_OF_DEVICE(FERRY_RESOLVE_ON)
 #undef FERRY_RESOLVE_ON

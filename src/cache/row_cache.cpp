@@ -221,6 +221,7 @@ std::unique_ptr<row_cache> fill_new_cache(std::span<const untyped_array> arrays,
   cache->label = arrays.front().shape.label;
   cache->rows = arrays.front().shape.rows();
   cache->stage = stage;
+  cache->writes_through = choice.writes_through;
   if (stage != nullptr && choice.groups != 0)
     throw invalid_argument(
         "ferry::cached_table: kernels fetch rows under cache::lru, but the device does not reach " +

@@ -76,9 +76,12 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
                table_text, " are bad; the first is ", describe_offset(report, positions))));
   if (report.out_of_range != 0) {
     const text_piece index = number(report.first_index, signed_indices);
+    // A row of the table is bad only in the line of another group of a cache.
+    const bool in_table = report.first_index < static_cast<std::uint64_t>(table.extents[0]);
     return std::make_exception_ptr(out_of_range(
         joined("ferry::", verb, ": ", report.out_of_range, " of ", positions, " indices are outside of ",
-               table_text, "; the first is index ", index, " at position ", report.first_position)));
+               in_table ? "the ranges of their groups in " : "", table_text, "; the first is index ", index,
+               " at position ", report.first_position, in_table ? ", in the line of another group" : "")));
   }
   if (report.overflows != 0)
     return std::make_exception_ptr(invalid_argument(

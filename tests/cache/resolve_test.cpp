@@ -1,104 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
+#include "reference/lru.hpp"
 #include "support/test.hpp"
 
 #include <ferry/cache.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/quantized.hpp>
 
-#include <list>
-#include <map>
-#include <set>
-
 /// cache::lru next to a model of it in plain C++.
 namespace ferry_test::resolve_test {
 namespace {
-
-/// Slots of groups in the order of their use.
-class lru_model {
- public:
-  lru_model(std::int64_t groups, std::int64_t slots, std::int64_t group_rows)
-      : slots_(slots), group_rows_(group_rows), order_(static_cast<std::size_t>(groups)) {
-    for (std::int64_t g = 0; g < groups; ++g) forget(g);
-  }
-  void forget(std::int64_t group) {
-    auto& order = order_[static_cast<std::size_t>(group)];
-    order.clear();
-    for (std::int64_t s = 0; s < slots_; ++s) order.emplace_back(s, -1);
-  }
-
-  struct outcome {
-    std::vector<std::int64_t> slots;
-    std::int64_t overflows = 0;
-    std::uint64_t hits = 0, misses = 0;
-  };
-  outcome resolve(const std::vector<std::int64_t>& rows, bool spills) {
-    outcome result{std::vector<std::int64_t>(rows.size(), -1)};
-    for (std::size_t g = 0; g < order_.size(); ++g) {
-      std::vector<std::size_t> positions;
-      for (std::size_t p = 0; p < rows.size(); ++p)
-        if (rows[p] >= 0 && rows[p] / group_rows_ == static_cast<std::int64_t>(g)) positions.push_back(p);
-      resolve_group(g, rows, positions, spills, result);
-      const auto slot_of = slots_of(g);
-      for (const std::size_t p : positions) {
-        const auto entry = slot_of.find(rows[p]);
-        result.slots[p] = entry == slot_of.end() ? -2 : static_cast<std::int64_t>(g) * slots_ + entry->second;
-      }
-    }
-    return result;
-  }
-  /// The row of each slot, -1 for none.
-  [[nodiscard]] std::vector<std::int64_t> rows() const {
-    std::vector<std::int64_t> row_of(order_.size() * static_cast<std::size_t>(slots_), -1);
-    for (std::size_t g = 0; g < order_.size(); ++g)
-      for (const auto& [slot, row] : order_[g])
-        row_of[g * static_cast<std::size_t>(slots_) + static_cast<std::size_t>(slot)] = row;
-    return row_of;
-  }
-
- private:
-  [[nodiscard]] std::map<std::int64_t, std::int64_t> slots_of(std::size_t group) const {
-    std::map<std::int64_t, std::int64_t> slot_of;
-    for (const auto& [slot, row] : order_[group])
-      if (row >= 0) slot_of[row] = slot;
-    return slot_of;
-  }
-  void resolve_group(std::size_t group, const std::vector<std::int64_t>& rows,
-                     const std::vector<std::size_t>& positions, bool spills, outcome& result) {
-    auto& order = order_[group];
-    const auto slot_of = slots_of(group);
-    std::set<std::int64_t> different, hit_slots;
-    for (const std::size_t p : positions) {
-      different.insert(rows[p]);
-      if (const auto entry = slot_of.find(rows[p]); entry != slot_of.end()) hit_slots.insert(entry->second);
-    }
-    if (static_cast<std::int64_t>(different.size()) > slots_ && !spills) {
-      ++result.overflows;
-      return;
-    }
-    std::vector<std::int64_t> unused;
-    for (const auto& [slot, row] : order)
-      if (hit_slots.count(slot) == 0) unused.push_back(slot);
-    std::size_t next_unused = 0;
-    std::set<std::int64_t> visited;
-    std::vector<std::pair<std::int64_t, std::int64_t>> last;
-    for (const std::size_t p : positions) {
-      const auto entry = slot_of.find(rows[p]);
-      ++(entry == slot_of.end() ? result.misses : result.hits);
-      if (!visited.insert(rows[p]).second) continue;
-      if (entry != slot_of.end())
-        last.emplace_back(entry->second, rows[p]);
-      else if (next_unused < unused.size())
-        last.emplace_back(unused[next_unused++], rows[p]);
-    }
-    for (const auto& [slot, row] : last)
-      order.remove_if([slot = slot](const auto& entry_of_order) { return entry_of_order.first == slot; });
-    order.insert(order.end(), last.begin(), last.end());
-  }
-
-  std::int64_t slots_, group_rows_;
-  std::vector<std::list<std::pair<std::int64_t, std::int64_t>>> order_;
-};
 
 constexpr std::size_t width = 6;
 
@@ -134,14 +45,12 @@ struct cached_rows_case {
   }
 };
 
-template <class Index>
 std::vector<std::int64_t> draw_rows(std::mt19937_64& random, std::int64_t groups, std::int64_t group_rows,
-                                    std::size_t count, bool by_lines) {
+                                    std::size_t count) {
   std::vector<std::int64_t> rows(count);
   for (std::size_t p = 0; p < count; ++p) {
-    const auto range = static_cast<std::uint64_t>(by_lines ? group_rows : groups * group_rows);
-    const auto first =
-        by_lines ? static_cast<std::int64_t>(p / (count / static_cast<std::size_t>(groups))) * group_rows : 0;
+    const auto range = static_cast<std::uint64_t>(group_rows);
+    const auto first = static_cast<std::int64_t>(p / (count / static_cast<std::size_t>(groups))) * group_rows;
     const std::uint64_t number = (random() & 1) != 0 ? random() % range : random() % (range / 4 + 1);
     rows[p] = random() % 9 == 0 ? -1 : first + static_cast<std::int64_t>(number);
   }
@@ -150,72 +59,13 @@ std::vector<std::int64_t> draw_rows(std::mt19937_64& random, std::int64_t groups
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("resolve gives the slots of a model", "[cache][lru]", std::int32_t, std::int64_t) {
-  auto random = generator(31);
-  const exec_space exec;
-  for (int trial = 0; trial < 12; ++trial) {
-    const auto groups = static_cast<std::int64_t>(1 + random() % 4),
-               slots = static_cast<std::int64_t>(1 + random() % 60);
-    const auto rows = slots + static_cast<std::int64_t>(random() % 150);
-    cached_rows_case<ferry::mapped_space> set(random, groups, slots, rows);
-    std::uint64_t hits = 0, misses = 0;
-    for (int batch = 0; batch < 12; ++batch) {
-      const bool by_lines = random() % 2 == 0, spills = random() % 2 == 0;
-      const std::size_t line = 1 + random() % 80,
-                        count = by_lines ? line * static_cast<std::size_t>(groups) : line;
-      CAPTURE(trial, batch, groups, slots, rows, by_lines, spills, count);
-      const auto list = draw_rows<TestType>(random, groups, rows, count, by_lines);
-      const auto expected = set.model.resolve(list, spills);
-      hits += expected.overflows == 0 ? expected.hits : 0;
-      const std::vector<TestType> typed_list(list.begin(), list.end()), poison(count, 77);
-      const auto run = [&](const auto& rows_array, auto& slots_array) {
-        if (spills)
-          ferry::resolve(exec, set.hot, rows_array, slots_array, ferry::overflow::spill{}).wait();
-        else if (expected.overflows == 0)
-          ferry::resolve(exec, set.hot, rows_array, slots_array).wait();
-        else
-          CHECK_THROWS_MATCHES(ferry::resolve(exec, set.hot, rows_array, slots_array).wait(),
-                               ferry::invalid_argument,
-                               MessageMatches(ContainsSubstring("more different rows of")));
-      };
-      std::vector<TestType> result;
-      if (by_lines) {
-        const auto rows_array =
-            make<ferry::device_space>("rows", static_cast<std::size_t>(groups), line, typed_list);
-        auto slots_array = make<ferry::device_space>("slots", static_cast<std::size_t>(groups), line, poison);
-        run(rows_array, slots_array);
-        result = take(slots_array);
-      } else {
-        const auto rows_array = make<ferry::device_space>("rows", typed_list);
-        auto slots_array = make<ferry::device_space>("slots", poison);
-        run(rows_array, slots_array);
-        result = take(slots_array);
-      }
-      CHECK(std::vector<std::int64_t>(result.begin(), result.end()) == expected.slots);
-      set.check_slots();
-      if (expected.overflows == 0) misses += expected.misses;
-      if (expected.overflows != 0) break;  // counts of groups that were next_unused are mixed
-    }
-    if (hits + misses != 0) CHECK(set.hot.statistics().hits >= hits);
-    const auto group = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(groups));
-    set.hot.forget(exec, group).wait();
-    set.model.forget(group);
-    const auto list = draw_rows<TestType>(random, groups, rows, 1, false);
-    const std::vector<TestType> typed_list(list.begin(), list.end());
-    auto slots_array = make<ferry::device_space>("slots", std::vector<TestType>(1, 77));
-    ferry::resolve(exec, set.hot, typed_list, slots_array).wait();
-    CHECK(take(slots_array)[0] == static_cast<TestType>(set.model.resolve(list, false).slots[0]));
-    set.check_slots();
-  }
-}
-
 TEST_CASE("large groups have the slots of a model", "[cache][lru]") {
   auto random = generator(33);
   const exec_space exec;
   cached_rows_case<ferry::pinned_space> set(random, 3, 2100, 5000);
   for (int batch = 0; batch < 6; ++batch) {
-    const auto list = draw_rows<std::int64_t>(random, 3, 5000, 3 * 1500, true);
-    const auto expected = set.model.resolve(list, false);
+    const auto list = draw_rows(random, 3, 5000, 3 * 1500);
+    const auto expected = set.model.resolve(list, true, false);
     const auto rows_array = make<ferry::device_space>("rows", 3, 1500, list);
     auto slots_array =
         make<ferry::device_space>("slots", 3, 1500, std::vector<std::int64_t>(list.size(), 77));
@@ -225,7 +75,10 @@ TEST_CASE("large groups have the slots of a model", "[cache][lru]") {
   }
 }
 
-TEST_CASE("verbs on a cache of the rows used last have the bits of the table", "[cache][lru]") {
+namespace {
+
+void train(bool write_back) {
+  CAPTURE(write_back);
   auto random = generator(35);
   const exec_space exec;
   const std::size_t rows = 300, n = 90;
@@ -236,7 +89,7 @@ TEST_CASE("verbs on a cache of the rows used last have the bits of the table", "
   auto state = ferry::optim::make_state(rule, table);
   auto twin_state = ferry::optim::make_state(rule, twin);
   {
-    ferry::cached_table hot(table, ferry::cache::lru{.slots = 120});
+    ferry::cached_table hot(table, ferry::cache::lru{.slots = 120, .write_back = write_back});
     for (int batch = 0; batch < 8; ++batch) {
       const auto ids = skewed<std::int32_t>(random, n, rows, static_cast<std::size_t>(batch) * 20, 40);
       auto mine = make<ferry::device_space>("mine", n, width, std::vector<float>(n * width, -1.0f));
@@ -246,6 +99,10 @@ TEST_CASE("verbs on a cache of the rows used last have the bits of the table", "
       CHECK(same_bits(take(mine), take(twin_out)));
       ferry::step(exec, rule, hot, state, ids, mine).wait();
       ferry::step(exec, rule, twin, twin_state, ids, twin_out).wait();
+      if (!write_back) {
+        CHECK(same_bits(take(table), take(twin)));
+        CHECK(same_bits(take(state.field(1)), take(twin_state.field(1))));
+      }
       // Changed rows leave when new_ids come.
       const auto new_ids = indices<std::int32_t>(random, 60, rows);
       auto slots = make<ferry::device_space>("slots", std::vector<std::int32_t>(60, 0));
@@ -257,10 +114,24 @@ TEST_CASE("verbs on a cache of the rows used last have the bits of the table", "
       if (batch == 4) hot.forget(exec, 0).wait();
       if (batch == 6) hot.prefetch(exec, new_ids).wait();
     }
-    hot.flush(exec).wait();
+    // A step of all rows brings none.
+    const auto hits = hot.statistics().hits;
+    const auto all = make<ferry::device_space>("all", rows, width, values<float>(random, rows * width));
+    ferry::step(exec, rule, hot, state, all).wait();
+    ferry::step(exec, rule, twin, twin_state, all).wait();
+    CHECK(hot.statistics().hits == hits + 120);
+    if (write_back) hot.flush(exec).wait();
     CHECK(same_bits(take(table), take(twin)));
+    CHECK(same_bits(take(state.field(0)), take(twin_state.field(0))));
   }
   CHECK(same_bits(take(table), take(twin)));
+}
+
+}  // namespace
+
+TEST_CASE("verbs on a cache of the rows used last have the bits of the table", "[cache][lru]") {
+  train(false);
+  train(true);
 }
 
 namespace {
@@ -300,6 +171,8 @@ TEMPLATE_TEST_CASE("resolve finds codes and their scales", "[cache][lru]", ferry
   const auto numbers =
       make<ferry::device_space>("numbers", rows, columns, values<float>(random, rows * columns));
   ferry::quantize(exec, numbers, table).wait();
+  ferry::quantized_tensor<TestType, ferry::mapped_space> written("written", rows, columns);
+  ferry::quantize(exec, numbers, written).wait();
   ferry::cached_table hot(table, ferry::cache::lru{.slots = 60, .groups = 2});
   for (int batch = 0; batch < 6; ++batch) {
     const auto list = indices<std::int32_t>(random, n, rows);
@@ -319,6 +192,15 @@ TEMPLATE_TEST_CASE("resolve finds codes and their scales", "[cache][lru]", ferry
     ferry::gather(exec, hot, list, mine).wait();
     ferry::gather(exec, table, list, twin).wait();
     CHECK(same_bits(take(mine), take(twin)));
+    const auto new_rows = make<ferry::device_space>("new", n, columns, values<float>(random, n * columns));
+    ferry::scatter(exec, hot, list, new_rows).wait();
+    ferry::scatter(exec, written, list, new_rows).wait();
+    if constexpr (TestType::in_records) {
+      CHECK(bytes_of_rows(table.records()) == bytes_of_rows(written.records()));
+    } else {
+      CHECK(bytes_of_rows(table.codes()) == bytes_of_rows(written.codes()));
+      CHECK(bytes_of_rows(table.scales()) == bytes_of_rows(written.scales()));
+    }
   }
 }
 
@@ -351,9 +233,8 @@ TEST_CASE("layers are groups of one table", "[cache][lru]") {
   const std::int64_t layers = 60, tokens = 50, slots = 12;
   cached_rows_case<ferry::mapped_space> set(random, layers, slots, tokens);
   for (int batch = 0; batch < 4; ++batch) {
-    const auto list =
-        draw_rows<std::int64_t>(random, layers, tokens, static_cast<std::size_t>(layers * 10), true);
-    const auto expected = set.model.resolve(list, false);
+    const auto list = draw_rows(random, layers, tokens, static_cast<std::size_t>(layers * 10));
+    const auto expected = set.model.resolve(list, true, false);
     const auto rows_array = make<ferry::device_space>("rows", static_cast<std::size_t>(layers), 10, list);
     auto slots_array = make<ferry::device_space>("slots", static_cast<std::size_t>(layers), 10,
                                                  std::vector<std::int64_t>(list.size(), 77));
@@ -399,10 +280,11 @@ TEST_CASE("resolve refuses what does not fit", "[cache][lru]") {
   auto line_slots = make<ferry::device_space>("slots", 3, 2, std::vector<std::int64_t>(6, 0));
   CHECK_THROWS_MATCHES(ferry::resolve(exec, set.hot, lines, line_slots), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("2 groups")));
-  const auto foreign = make<ferry::device_space>("rows", 2, 1, std::vector<std::int64_t>{1, 1});
+  const auto foreign = make<ferry::device_space>("foreign", 2, 1, std::vector<std::int64_t>{1, 1});
   auto two = make<ferry::device_space>("slots", 2, 1, std::vector<std::int64_t>(2, 0));
-  CHECK_THROWS_MATCHES(ferry::resolve(exec, set.hot, foreign, two).wait(), ferry::out_of_range,
-                       MessageMatches(ContainsSubstring("position 1")));
+  CHECK_THROWS_MATCHES(
+      ferry::resolve(exec, set.hot, foreign, two).wait(), ferry::out_of_range,
+      MessageMatches(ContainsSubstring("index 1 at position 1, in the line of another group")));
   CHECK(take(two) == std::vector<std::int64_t>{0, -2});
   auto list_of_both = make<ferry::device_space>("list_of_both", std::vector<std::int64_t>{1, 2, 3});
   CHECK_THROWS_MATCHES(ferry::resolve(exec, set.hot, list_of_both, list_of_both), ferry::invalid_argument,
@@ -410,6 +292,8 @@ TEST_CASE("resolve refuses what does not fit", "[cache][lru]") {
   CHECK_THROWS_AS(ferry::cached_table(set.table, ferry::cache::lru{.slots = 5, .groups = 3}),
                   ferry::invalid_argument);
   CHECK_THROWS_AS(set.hot.forget(exec, 2), ferry::invalid_argument);
+  CHECK_THROWS_MATCHES(set.hot.resize(1), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("1 slots in all are too few for 2 groups")));
 }
 
 }  // namespace ferry_test::resolve_test

@@ -16,7 +16,7 @@ ENTRY = re.compile(r"(?P<folders>[a-z_]+(?: [a-z_]+)*)\s+(?P<most>\d+)\s+(?P<goa
 CAPABILITIES = {
     "copy_rows": re.compile(r"(policy/(occupancy|overlap)|plan/row_range|(rows|quantized)/copy_rows|rows/rows_along|"
                             r"rows/detail/(row_moves|pair_rows|copy_row_arrays|move_staged_rows))\.[ch]pp"),
-    "resolve": re.compile(r"(policy/overflow|cache/(lru|resolve|resolve_rows|detail/(choose_slots|resolve_rows)))\.[ch]pp"),
+    "resolve": re.compile(r"(policy/overflow|cache/(lru|resolve|resolve_rows|exchange_rows|detail/(choose_slots|resolve_rows)))\.[ch]pp"),
 }
 REASON = re.compile(r"  (?P<most>\d+): (?P<sentence>\S+( \S+){2,}\.)$")
 

@@ -20,6 +20,12 @@ ferry::cached_table hot(table, ferry::cache::first{2});
 ferry::tensor<float, ferry::device_space> rows("rows", 1, 4);
 ferry::scatter(exec, hot, std::vector{1}, rows).wait();
 
+// ---- cached_gather_of_occupancy: Verbs on rows take no share of the device.
+// expected-first-error: the trailing arguments must be policies: path::*, bounds::*, duplicates::*
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+// legal: ferry::gather(exec, hot, indices, batch).wait();
+ferry::gather(exec, hot, indices, batch, ferry::occupancy::blocks<8>{}).wait();
+
 // ---- cached_quantized_added: A quantized row is replaced or trained as a whole.
 // expected-error: scatter_add adds to rows of numbers
 ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 10, 32);
@@ -101,6 +107,36 @@ void refused(const Kokkos::DefaultExecutionSpace& exec,
   ferry::gather(exec, table, indices, out, ferry::path::exchange{}).wait();
 }
 
+// ---- forget_by_frequency: Only groups are emptied.
+// expected-error: forget empties a group of cache::lru
+#ifdef FERRY_XFAIL_FIXED
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+#else
+ferry::cached_table hot(table, ferry::cache::frequency{.rows = 2});
+#endif
+hot.forget(exec, 0).wait();
+
+// ---- forget_of_rows: A group has a number.
+// expected-error: forget takes the number of a group
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+// legal: hot.forget(exec, 0u).wait();
+hot.forget(exec, 0.5).wait();
+
+// ---- lru_prefetch_by_frequency: Other policies choose their rows.
+// expected-error: resolve takes a cached_table of cache::lru, whose slots change with each batch
+#ifdef FERRY_XFAIL_FIXED
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+#else
+ferry::cached_table hot(table, ferry::cache::frequency{.rows = 2});
+#endif
+hot.prefetch(exec, std::vector<std::int64_t>{1}).wait();
+
+// ---- lru_prefetch_of_number: Rows are an array.
+// expected-error: resolve and prefetch take an array of rows
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+// legal: hot.prefetch(exec, std::vector<std::int64_t>{1}).wait();
+hot.prefetch(exec, 1).wait();
+
 // ---- prefetch_by_device_indices: The host reads the indices of a prefetch.
 // expected-error: prefetch reads the indices on the host
 const auto table = ferry::io::map_npy<float>("w.npy");
@@ -123,6 +159,73 @@ ferry::row_prefetcher none(exec, table, ferry::prefetch_options{.batch = 2});
 // expected-first-error: the options of a prefetcher are those of ferry::prefetch_options
 // legal: ferry::prefetcher batches(exec, ferry::samples_of(indices), {.batch = 2});
 ferry::prefetcher batches(exec, ferry::samples_of(indices), {.batch_size = 2});
+
+// ---- resolve_by_frequency: Other policies choose their rows.
+// expected-first-error: resolve takes a cached_table of cache::lru, whose slots change with each batch
+// most-lines: 20
+#ifdef FERRY_XFAIL_FIXED
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+#else
+ferry::cached_table hot(table, ferry::cache::frequency{.rows = 2});
+#endif
+ferry::tensor<std::int32_t, ferry::device_space> slots("slots", 1);
+ferry::resolve(exec, hot, std::vector<std::int64_t>{1}, slots).wait();
+
+// ---- resolve_by_path: Kernels fetch the rows.
+// expected-first-error: resolve takes the policies overflow
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+ferry::tensor<std::int32_t, ferry::device_space> slots("slots", 1);
+// legal: ferry::resolve(exec, hot, std::vector<std::int64_t>{1}, slots, ferry::overflow::spill{}).wait();
+ferry::resolve(exec, hot, std::vector<std::int64_t>{1}, slots, ferry::path::direct{}).wait();
+
+// ---- resolve_in_table: The table itself has no slots.
+// expected-first-error: resolve takes a cached_table, not the table itself
+// most-lines: 20
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+ferry::tensor<std::int32_t, ferry::device_space> slots("slots", 1);
+// legal: ferry::resolve(exec, hot, std::vector<std::int64_t>{1}, slots).wait();
+ferry::resolve(exec, table, std::vector<std::int64_t>{1}, slots).wait();
+
+// ---- resolve_into_const: Slots are written.
+// expected-first-error: the verb writes to this array, but its elements are const
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+#ifdef FERRY_XFAIL_FIXED
+ferry::tensor<std::int32_t, ferry::device_space> slots("slots", 1);
+#else
+const ferry::tensor<std::int32_t, ferry::device_space> slots("slots", 1);
+#endif
+ferry::resolve(exec, hot, std::vector<std::int64_t>{1}, slots).wait();
+
+// ---- resolve_into_floats: Slots are numbers of rows.
+// expected-first-error: resolve writes slots of int32 or int64
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+// legal: ferry::tensor<std::int64_t, ferry::device_space> slots("slots", 1);
+ferry::tensor<float, ferry::device_space> slots("slots", 1);
+ferry::resolve(exec, hot, std::vector<std::int64_t>{1}, slots).wait();
+
+// ---- resolve_of_plan: Equal rows are found on the way.
+// expected-first-error: resolve takes the rows themselves
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+ferry::tensor<std::int32_t, ferry::device_space> slots("slots", 1);
+#ifdef FERRY_XFAIL_FIXED
+const std::vector<std::int64_t> rows{1};
+#else
+const auto rows = ferry::make_plan(exec, std::vector<std::int64_t>{1}, 10);
+#endif
+ferry::resolve(exec, hot, rows, slots).wait();
+
+// ---- resolve_of_unsigned: -1 is no row.
+// expected-first-error: resolve and prefetch take rows of int32 or int64
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+ferry::tensor<std::int32_t, ferry::device_space> slots("slots", 1);
+// legal: ferry::resolve(exec, hot, std::vector<std::int32_t>{1}, slots).wait();
+ferry::resolve(exec, hot, std::vector<std::uint32_t>{1}, slots).wait();
+
+// ---- resolve_without_slots: prefetch has no slots.
+// expected-first-error: resolve is called as resolve\(exec, hot, rows, slots, policies...\)
+ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
+// legal: hot.prefetch(exec, std::vector<std::int64_t>{1}).wait();
+ferry::resolve(exec, hot, std::vector<std::int64_t>{1}).wait();
 
 // ---- row_prefetcher_of_temporary
 // The rows of the table would be freed before the first batch. A slice refers to rows that stay.

@@ -216,15 +216,18 @@ class cached_table {
   }
   /// Enqueues that a group of cache::lru has no cached rows, as if it had never had any: a request has ended.
   /// Changes are written to the table. Throws invalid_argument if there is no such group.
-  template <ExecutionSpace Exec>
+  template <class Exec, class Group>
   [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket forget(
-      const Exec& exec, std::int64_t group) {
-    static_assert(detail::keeps_order<Policy>, "ferry: only cache::lru has groups that can be emptied.");
-    return detail::call_on_cache(exec, "forget", core(),
-                                 [&](auto& call) { detail::empty_group(call, core(), group); });
+      const Exec& exec, Group group) {
+    static_assert(detail::keeps_order<Policy>,
+                  "ferry: forget empties a group of cache::lru; other policies have no groups.");
+    static_assert(std::integral<Group>, "ferry: forget takes the number of a group.");
+    return detail::call_on_cache(exec, "forget", core(), [&](auto& call) {
+      detail::empty_group(call, core(), cache::count(group).value());
+    });
   }
   /// resolve without slots, for rows of later batches; on an instance of its own beside other work.
-  template <ExecutionSpace Exec, class Rows, class... Policies>
+  template <class Exec, class Rows, class... Policies>
   [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket prefetch(
       const Exec& exec, const Rows& rows, Policies... policies) {
     return detail::prefetch_rows(exec, *this, rows, policies...);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/check_cached.hpp>
+#include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/profile/current_profile.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/resolve_rows.hpp>
 #include <ferry/cache/lru.hpp>
 #include <ferry/concepts/execution_space.hpp>
@@ -24,30 +23,60 @@ namespace ferry {
 
 namespace detail {
 
-/// The checks of the types of a resolve.
-template <class Exec, class Policy, class Rows, class Choice>
-consteval void require_resolve() {
+/// The policy of a cached_table; void for anything else.
+template <class Hot>
+struct cache_policy_of {
+  using type = void;
+};
+template <class Table, class Policy>
+struct cache_policy_of<cached_table<Table, Policy>> {
+  using type = Policy;
+};
+
+/// The checks of the types of a resolve or prefetch. Returns whether these fit.
+template <class Exec, class Hot, class Rows, class Choice>
+consteval bool require_resolve() {
   require_execution_space<Exec>();
+  using policy = typename cache_policy_of<Hot>::type;
+  constexpr bool is_cached = !std::is_void_v<policy>;
+  static_assert(
+      is_cached,
+      "ferry: resolve takes a cached_table, not the table itself: ferry::cached_table hot(table, ferry::cache::lru{.slots = 1000}) say.");
+  static_assert(
+      !is_cached || keeps_order<policy>,
+      "ferry: resolve takes a cached_table of cache::lru, whose slots change with each batch; other policies choose their rows themselves.");
   static_assert(
       may_dereference<Exec, device_space>(),
       "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
-  static_assert(keeps_order<Policy>,
-                "ferry: resolve takes a cached_table of cache::lru, whose slots change with each batch.");
-  using index = std::remove_const_t<typename Rows::value_type>;
-  static_assert(std::is_same_v<index, std::int32_t> || std::is_same_v<index, std::int64_t>,
-                "ferry: resolve takes rows of int32 or int64, of which -1 is none.");
-  static_assert(Choice::checks::all_known,
-                "ferry: resolve takes the policies overflow::* and occupancy::* after its arguments.");
-  static_assert(Choice::checks::at_most_one, "ferry: at most one policy of each kind may be given.");
+  static_assert(
+      !is_plan<Rows>,
+      "ferry: resolve takes the rows themselves, of which it finds equal ones; leave the plan out.");
+  static_assert(is_plan<Rows> || AnArray<Rows>,
+                "ferry: resolve and prefetch take an array of rows: of int32 or int64, of which -1 is none.");
+  if constexpr (!is_plan<Rows> && AnArray<Rows>) {
+    using index = std::remove_const_t<typename traits_of<Rows>::value_type>;
+    static_assert(std::is_same_v<index, std::int32_t> || std::is_same_v<index, std::int64_t>,
+                  "ferry: resolve and prefetch take rows of int32 or int64, of which -1 is none.");
+    static_assert(Choice::checks::all_known,
+                  "ferry: resolve takes the policies overflow::* and occupancy::* after its arguments.");
+    static_assert(Choice::checks::at_most_one, "ferry: at most one policy of each kind may be given.");
+    require_reach<Exec, Rows>();
+    return keeps_order<policy> &&
+           (std::is_same_v<index, std::int32_t> || std::is_same_v<index, std::int64_t>);
+  }
+  return false;
 }
 
+/// The checks of the slots that a resolve writes. Returns whether they fit.
 template <class Exec, class Slots>
-consteval void require_slots() {
-  using slot_type = typename Slots::value_type;
-  static_assert(std::is_same_v<slot_type, std::int32_t> || std::is_same_v<slot_type, std::int64_t>,
-                "ferry: resolve writes slots of int32 or int64, which must not be const.");
-  static_assert(may_dereference<Exec, typename Slots::memory_space>(),
-                "ferry: resolve writes slots by kernels, which must reach their memory.");
+consteval bool require_slots() {
+  require_output<Slots>();
+  using slot = typename traits_of<Slots>::value_type;
+  constexpr bool is_slot = std::is_same_v<slot, std::int32_t> || std::is_same_v<slot, std::int64_t>;
+  static_assert(is_slot || std::is_const_v<slot>, "ferry: resolve writes slots of int32 or int64.");
+  constexpr bool is_reached = may_dereference<Exec, typename traits_of<Slots>::memory_space>();
+  static_assert(is_reached, "ferry: kernels write the slots of a resolve, so they must reach their memory.");
+  return is_slot && is_reached;
 }
 
 /// Throws invalid_argument unless the rows are a list, or a line for each group.
@@ -94,9 +123,11 @@ struct resolve_policies {
 template <class Exec, class Cached, class Rows, class... Policies>
 ticket prefetch_rows(const Exec& exec, const Cached& table, const Rows& rows, Policies...) {
   using choice = resolve_policies<Policies...>;
-  const auto list = make_ref(rows);
-  require_resolve<Exec, typename Cached::policy_type, std::remove_const_t<decltype(list)>, choice>();
-  return resolve_lists<choice>(exec, "prefetch", table, list, static_cast<std::int64_t*>(nullptr));
+  if constexpr (require_resolve<Exec, Cached, Rows, choice>())
+    return resolve_lists<choice>(exec, "prefetch", table, make_ref(rows),
+                                 static_cast<std::int64_t*>(nullptr));
+  else
+    return {};
 }
 
 }  // namespace detail
@@ -122,18 +153,19 @@ ticket prefetch_rows(const Exec& exec, const Cached& table, const Rows& rows, Po
 /// Throws invalid_argument for extents that do not fit. ticket::wait() throws out_of_range for a row outside
 /// of the table, or in the line of another group, and invalid_argument under overflow::reject. A group with
 /// such a row, of a list of rank 1 all groups, stays as it is.
-template <class Exec, class Table, CachePolicy Policy, class Rows, class Slots, class... Policies>
-  requires(detail::AnArray<const Rows>&& detail::AnArray<Slots>)
+template <class Exec, class Hot, class Rows, class Slots, class... Policies>
+  requires(detail::Fits<detail::resolve_arguments, const Exec&, const Hot&, const Rows&, Slots, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket resolve(
-    const Exec& exec, const cached_table<Table, Policy>& hot, const Rows& rows, Slots&& slots, Policies...) {
+    const Exec& exec, const Hot& hot, const Rows& rows, Slots&& slots, Policies...) {
   using choice = detail::resolve_policies<Policies...>;
-  const auto list = make_ref(rows);
-  const auto output = make_ref(slots);
-  detail::require_resolve<Exec, Policy, std::remove_const_t<decltype(list)>, choice>();
-  detail::require_output<Slots>();
-  detail::require_slots<Exec, std::remove_const_t<decltype(output)>>();
-  detail::require_slot_for_each(list, output);
-  return detail::resolve_lists<choice>(exec, "resolve", hot, list, output.data, output);
+  if constexpr (detail::require_resolve<Exec, Hot, Rows, choice>() && detail::require_slots<Exec, Slots>()) {
+    const auto list = make_ref(rows);
+    const auto output = make_ref(slots);
+    detail::require_slot_for_each(list, output);
+    return detail::resolve_lists<choice>(exec, "resolve", hot, list, output.data, output);
+  } else {
+    return {};
+  }
 }
 
 }  // namespace ferry

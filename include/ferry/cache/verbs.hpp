@@ -5,7 +5,8 @@
 #include <ferry/bags/step_bags.hpp>
 #include <ferry/cache/cached_table.hpp>
 #include <ferry/cache/detail/cached_access.hpp>
-#include <ferry/cache/detail/check_cached.hpp>
+#include <ferry/cache/detail/make_cache.hpp>
+#include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/optim/catch_up.hpp>
 #include <ferry/optim/make_state.hpp>
@@ -20,6 +21,7 @@
 #include <ferry/rows/init.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/rows/scatter_add.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 
 #include <functional>
@@ -47,6 +49,49 @@ template <class Table, class Policy>
 struct default_state<cached_table<Table, Policy>> : default_state<Table> {};
 
 }  // namespace ferry::optim::detail
+
+namespace ferry::detail {
+
+/// Runs a verb on the table itself, with all changes written to it. The cached rows of a table that is not
+/// const are read again afterwards. `operands`: see require_foreign. Returns the verb's result; later verbs
+/// of any instance come after all of it.
+template <class Exec, class Cached, class Run, class... Operands>
+auto run_on_table(const Exec& exec, const char* verb, Cached& table, const Run& run,
+                  const Operands&... operands) {
+  require_cached_verb<Exec, chosen_policies<>>();
+  row_cache& cache = table.core();
+  const cache_use use(cache, verb);
+  {
+    launch_context<Exec> call(exec, verb);
+    call.refuse_capture(
+        "but this verb works on the backing table of a cached_table, whose cached rows a graph "
+        "would not see; do it before the capture");
+    flush_rows(call, cache);
+    call.finish().drop();
+  }
+  const auto reload = [&] {
+    if constexpr (std::is_const_v<Cached>) return;
+    launch_context<Exec> call(exec, verb);
+    reload_rows(call, cache);
+    call.finish().drop();
+  };
+  try {
+    require_foreign(verb, cache, operands...);
+    if constexpr (std::is_void_v<decltype(run())>) {
+      run();
+      reload();
+    } else {
+      auto result = run();
+      reload();
+      return result;
+    }
+  } catch (...) {
+    reload();  // a verb that a device error ended may have written
+    throw;
+  }
+}
+
+}  // namespace ferry::detail
 
 namespace ferry {
 

@@ -5,8 +5,8 @@
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/cached_addresser.hpp>
 #include <ferry/cache/detail/cached_codes.hpp>
-#include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/find_rows.hpp>
+#include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/cache/detail/resolve_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
@@ -194,6 +194,13 @@ class table_access<cached_table<Table, Policy>> {
     return located_job{addressed_by(job, packed, {}), schedule::flat{}};
   }
 
+  template <class Exec, class Job>
+  void end_update(launch_context<Exec>& call, const std::string& label, const Job& job,
+                  std::int64_t n) const {
+    if constexpr (keeps_order<Policy>)
+      if (cache_.writes_through) write_through(call, cache_, label, job, n);
+  }
+
   /// scatter into quantized rows.
   template <class Chosen, class Duplicates, class Exec, class Named, class Value, class ValueSpace>
   ticket replace_rows(const Exec& exec, const auto&, const Named& batch,
@@ -229,20 +236,20 @@ class table_access<cached_table<Table, Policy>> {
   }
 
  private:
-  /// The locations of a batch's items. Under cache::lru their rows are brought first.
+  /// The locations of a batch's items. Under cache::lru their rows are brought first, unless these are all.
   template <class Exec, class Source>
   const std::int64_t* find_items(launch_context<Exec>& call, const Source& source, row_search search,
                                  const std::shared_ptr<plan_storage>& plan) const {
     const auto items = counted(source, search.items);
-    if constexpr (keeps_order<Policy>) {
-      const auto resolve_from = [&](const auto& rows) {
-        resolve_rows(call, cache_, rows, batch_lines{search.items, false},
-                     static_cast<std::int64_t*>(nullptr), true, most_blocks<occupancy::full>(call.exec()));
-      };
-      if constexpr (kernels::may_repeat_rows<std::remove_const_t<decltype(items)>>)
-        resolve_from(source);
-      else
-        resolve_from(items);
+    if constexpr (keeps_order<Policy> && !std::is_same_v<Source, kernels::consecutive_rows>) {
+      const auto rows = [&] {
+        if constexpr (kernels::may_repeat_rows<std::remove_const_t<decltype(items)>>)
+          return source;
+        else
+          return items;
+      }();
+      resolve_rows(call, cache_, rows, batch_lines{search.items, false}, static_cast<std::int64_t*>(nullptr),
+                   true, most_blocks<occupancy::full>(call.exec()));
       search.is_tallied = true;
     }
     return detail::find_rows(call, cache_, items, search, plan);

@@ -144,6 +144,7 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
       source.repeats = repeats;
       launch_update<which>(exec, update_labels::of<replace_job<T, Space>>(call, label), located.job,
                            update_items{source, plan.positions(), batch}, located.order);
+      access.end_update(call, label, located.job, plan.positions());
     };
     array_ref<typename Access::value_type, typename Access::memory_space> codes = weights;
     codes.extents[1] = weights.row_stride();

@@ -113,8 +113,8 @@ struct find_rows {
   std::int64_t items;
   std::int64_t threads;
   std::uint32_t* counts;  ///< null: uses are not counted
-  std::uint8_t* changed;  ///< null: the verb only reads
-  std::uint8_t* stale;
+  std::uint8_t* changed;  ///< null: slots do not become newer than host memory
+  std::uint8_t* stale;    ///< null: the verb only reads
   std::uint64_t* tallies;
   missed_items missed;
 
@@ -159,7 +159,7 @@ struct find_rows {
       locations[i] = rule.of(row[k], slot[k]);
       const auto positions = static_cast<std::uint64_t>(source.positions(i));
       (slot[k] >= 0 ? hits : misses) += positions;
-      if (changed != nullptr) mark(i, slot[k]);
+      if (stale != nullptr) mark(i, slot[k]);
       if (counts == nullptr) continue;
       if (const std::int64_t uses = source.uses(i); uses != 0) count_row(row[k], uses);
     }
@@ -170,7 +170,7 @@ struct find_rows {
 
   KOKKOS_FORCEINLINE_FUNCTION void mark(std::int64_t item, std::int64_t slot) const {
     if (slot >= 0) {
-      changed[slot] = detail::slot_dirty_again;
+      if (changed != nullptr) changed[slot] = detail::slot_dirty_again;
       return;
     }
     if (slot < -1) stale[loading(slot)] = 1;
@@ -241,8 +241,8 @@ const std::int64_t* find_rows(launch_context<Exec>& call, row_cache& cache, cons
                     search.items,
                     threads,
                     counts ? cache.counts.data() : nullptr,
-                    search.writes ? book.changed : nullptr,
-                    book.stale,
+                    search.writes && !cache.writes_through ? book.changed : nullptr,
+                    search.writes ? book.stale : nullptr,
                     search.is_tallied ? call.template scratch<std::uint64_t>(2 * tally_room) : book.tallies,
                     search.missed};
   if constexpr (!is_host_exec<Exec> && kernels::may_repeat_rows<Source>) {

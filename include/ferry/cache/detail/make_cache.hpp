@@ -2,13 +2,16 @@
 #pragma once
 
 #include <ferry/cache/cache_policy.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
@@ -33,15 +36,19 @@ struct cache_choice {
   std::int64_t slots;
   std::int64_t interval;  ///< batches between two refreshes; 0 for none, and uses are not counted
   std::int64_t groups;    ///< that keep an order of use; 0 for other policies
+  bool writes_through;    ///< verbs that write also write to host memory
 };
 template <class Policy>
 cache_choice choose_by(const Policy& policy, const untyped_array& table) {
   auto initial_rows = policy.rows_from_start(table.shape.rows());
   const std::int64_t slots = policy.most_rows(table.shape.rows());
-  std::int64_t groups = 0;
-  if constexpr (keeps_order<Policy>) groups = policy.groups.value();
-  return {std::move(initial_rows), table.shape.size() == 0 ? 0 : slots,
-          Policy::counts_rows ? policy.interval() : 0, groups};
+  cache_choice choice{std::move(initial_rows), table.shape.size() == 0 ? 0 : slots,
+                      Policy::counts_rows ? policy.interval() : 0, 0, false};
+  if constexpr (keeps_order<Policy>) {
+    choice.groups = policy.groups.value();
+    choice.writes_through = !policy.write_back;
+  }
+  return choice;
 }
 
 /// True if host threads bring the rows of the table, because kernels do not reach it. Throws invalid_argument
@@ -77,9 +84,29 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
 
 template <class Exec>
 consteval void require_cached_rows() {
+  require_execution_space<Exec>();
   static_assert(
       may_dereference<Exec, device_space>(),
       "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
+}
+
+/// The checks common to verbs on cached tables, after those of the verb itself. Staged: whether host threads
+/// may bring rows.
+template <class Exec, class Chosen, bool Staged = false>
+consteval void require_cached_verb() {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  require_cached_rows<Exec>();
+  static_assert(
+      path_policy::chosen_at_run_time ||
+          (!splits_rows<path_policy> && (Staged || !by_host_alone<path_policy>)),
+      "ferry: kernels move the rows of a cached_table: path::direct or path::ordered; gather also takes path::staged, by which host threads bring the rows that are not cached, unless these are quantized.");
+}
+
+/// The check of verbs that write to cached tables.
+template <class Table>
+consteval void require_writable() {
+  static_assert(!std::is_const_v<typename backing_table<Table>::value_type>,
+                "ferry: the backing table of this cached_table is read-only, so verbs can't write to it.");
 }
 
 /// A call on the cache alone.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/cached_addresser.hpp>
 #include <ferry/cache/detail/choose_slots.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/concepts/execution_space.hpp>
@@ -20,11 +21,6 @@ template <class Index>
 struct rows_in_list {
   const Index* rows;
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t row(std::int64_t position, bool) const { return rows[position]; }
-};
-
-struct clear_count {
-  std::uint64_t* count;
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { *count = 0; }
 };
 
 }  // namespace ferry::kernels
@@ -62,13 +58,30 @@ void resolve_rows(launch_context<Exec>& call, row_cache& cache, const Source& so
   const cache_memory& memory = cache.memory;
   const std::string& label = call.label("lru", "choose");
   const std::string& fetch_label = call.label("lru", "fetch");  // all memory before the first launch
-  cache.captured_moves = cache.captured_moves || call.capturing();
-  launch(call.exec(), label, 1, kernels::clear_count{memory.book.moving_count});
+  launch(call.exec(), label, 1, kernels::clear_numbers<std::uint64_t>{memory.book.moving_count});
   launch_groups(call.exec(), label, memory.uses.groups,
                 kernels::choose_slots<Source, Slot>{memory.book, memory.uses, source, slots, batch.positions,
                                                     cache.rows, fast_divisor(memory.uses.group_rows),
                                                     batch.by_lines, spills, call.report()});
   swap_listed_rows(call, cache, fetch_label, blocks);
+}
+
+/// Writes the rows of a batch's items that lie in slots to host memory.
+template <ExecutionSpace Exec>
+void write_through(launch_context<Exec>& call, const std::string& label, const cached_array& array,
+                   const kernels::batch_locations& locations, std::int64_t items);
+
+/// Writes what the kernels of a job have changed in slots to host memory.
+template <class Exec, class Job>
+void write_through(launch_context<Exec>& call, const row_cache& cache, const std::string& label,
+                   const Job& job, std::int64_t items) {
+  for (const cached_array& array : cache.arrays) {
+    bool is_changed = cache.find(job.table) == &array;
+    const auto look = [&](const auto& operand) { is_changed = is_changed || cache.find(operand) == &array; };
+    job.for_each_row_array(look);
+    if constexpr (Job::counts_rows) look(job.arrays.row_steps);
+    if (is_changed) write_through(call, label, array, job.rows.locations, items);
+  }
 }
 
 }  // namespace ferry::detail

@@ -165,6 +165,7 @@ struct row_cache {
   bool changed = false;                        ///< true if slots may be newer than host memory
   bool captured = false;                       ///< true if a graph may write to slots at any time
   bool captured_moves = false;                 ///< true if a graph moves the rows of the arrays above
+  bool writes_through = false;                 ///< verbs that write also write to host memory
 
   std::int64_t interval = 0;  ///< batches between two refreshes; 0: none
   std::int64_t batches = 0;   ///< begun so far

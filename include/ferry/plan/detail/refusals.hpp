@@ -65,7 +65,10 @@ FERRY_VERB(
     copy_rows,
     "copy_rows is called as copy_rows(exec, source, source_rows, target, target_rows, policies...), with arrays, rows_along<D>(array), for_each_table(list) or quantized tables of one kind, and lists of rows.",
     call_of(execution_space, row_tables, indices, row_tables, indices))
-
+FERRY_VERB(
+    resolve,
+    "resolve is called as resolve(exec, hot, rows, slots, policies...), with a cached_table of cache::lru, a list of rows and an array for their slots; without slots hot.prefetch(exec, rows, policies...) brings the rows.",
+    call_of(execution_space, table, indices, output))
 FERRY_VERB(
     clone,
     "clone is called as clone(exec, array) or clone(exec, array, label), and as clone<Space>(exec, array) for a copy in another of ferry's memory spaces.",
@@ -223,6 +226,7 @@ FERRY_REFUSALS(ticket, step, detail::step_arguments)
 FERRY_REFUSALS(ticket, catch_up, detail::catch_up_arguments)
 FERRY_REFUSALS(ticket, copy, detail::copy_arguments)
 FERRY_REFUSALS(ticket, copy_rows, detail::copy_rows_arguments)
+FERRY_REFUSALS(ticket, resolve, detail::resolve_arguments)
 FERRY_REFUSALS(ticket, clone, detail::clone_arguments)
 FERRY_REFUSALS(ticket, gather_bags, detail::gather_bags_arguments)
 FERRY_REFUSALS(ticket, step_bags, detail::step_bags_arguments)

@@ -52,6 +52,8 @@
 ///                             the job with kernels that find the rows, and the order of its items. The
 ///                             source is index_rows, of which it reports bad ones before the job's kernel
 ///                             runs, or consecutive_rows: all rows of the table
+///   end_update(call, label, job, n)
+///                             the work after the kernels of such a job
 ///
 /// A kind of table specialises is_table_object<Table>, and table_access<Table>, which is constructed by
 /// (table, verb) and declares also, most of it by the base rows_of_kernels:
@@ -173,6 +175,8 @@ struct rows_of_kernels {
   static consteval void require_writable() {}
   template <class... Operands>
   static void require_foreign(const char*, const Operands&...) {}
+  template <class Exec, class Job>
+  static void end_update(launch_context<Exec>&, const std::string&, const Job&, std::int64_t) {}
 };
 
 /// Rows of an array: row r at base + r * stride. Array: the array, or a reference to it.

@@ -99,6 +99,7 @@ ticket update_by_plan(const Update& update, const row_plan& plan) {
     const auto source = plan_source<Duplicates, sum>(call, label, plan, values);
     launch_update<Duplicates>(call.exec(), labels, rows.job, update_items{source, plan.positions(), values},
                               update.limited(rows.order));
+    update.access.end_update(call, label, rows.job, plan.positions());
   }
   return finish();
 }
@@ -127,6 +128,7 @@ void write_in_place(launch_context<typename Update::exec_type>& call, const std:
     launch_update<Duplicates>(call.exec(), labels, rows.job, update_items{source, n, values},
                               update.limited(rows.order));
   }
+  update.access.end_update(call, label, rows.job, n);
 }
 
 /// Writes the rows of a batch, or all rows, of a table in host memory by the host's threads.
