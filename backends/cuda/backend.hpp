@@ -15,7 +15,6 @@
 #include "interprocess.hpp"
 #include "lanes.hpp"
 #include "launch.hpp"
-#include "link.hpp"
 #include "several_devices.hpp"
 #include "sort.hpp"
 #include "timeline.hpp"
@@ -42,7 +41,7 @@ struct cuda_backend : cuda::device_functions,
                       cuda::capture_functions,
                       cuda::timeline_functions,
                       cuda::lane_functions,
-                      cuda::link_functions,
+                      cuda::block_functions,
                       cuda::launch_functions,
                       cuda::sort_functions,
                       cuda::arithmetic_functions,

@@ -16,7 +16,6 @@
 #include "interprocess.hpp"
 #include "lanes.hpp"
 #include "launch.hpp"
-#include "link.hpp"
 #include "several_devices.hpp"
 #include "sort.hpp"
 #include "timeline.hpp"
@@ -43,7 +42,6 @@ struct host_backend : host::device_functions,
                       host::capture_functions,
                       host::timeline_functions,
                       host::lane_functions,
-                      host::link_functions,
                       host::launch_functions,
                       host::sort_functions,
                       host::arithmetic_functions,

@@ -28,8 +28,9 @@ class forwarding_transport : public ferry::detail::transport {
   }
   void exchange(int rank, const ferry::detail::call_note& note,
                 std::span<const ferry::detail::outgoing_part> targets,
-                std::span<const ferry::detail::incoming_part> sources) override {
-    inner_->exchange(rank, note, targets, sources);
+                std::span<const ferry::detail::incoming_part> sources,
+                ferry::detail::device_lane* lane) override {
+    inner_->exchange(rank, note, targets, sources, lane);
   }
   void wait_before_calls(const std::shared_ptr<ferry::detail::access_tracker>& tracker, bool reads) override {
     inner_->wait_before_calls(tracker, reads);

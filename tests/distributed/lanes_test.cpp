@@ -3,6 +3,7 @@
 #include "distributed/kit.hpp"
 
 #include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/shared/detail/rank_windows.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -189,7 +190,7 @@ TEST_CASE("ranks take memory after the work that makes it, and keep it until all
           });
           fake_lane lane(stream);
           lane.publish();
-          group->exchange_devices(rank, note, mine.to(), mine.from(), lane);
+          group->exchange(rank, note, mine.to(), mine.from(), &lane);
         }
         mine.fill(9, 9);  // free for other use, as is the memory at the end of the scope
         for (int r = 0; r < ranks; ++r)
@@ -216,7 +217,7 @@ TEST_CASE("a rank whose copies fail ends them before it leaves, and breaks the g
         lane.publish();
         const ferry::detail::call_note note("exchange");
         try {
-          group->exchange_devices(rank, note, mine.to(), mine.from(), lane);
+          group->exchange(rank, note, mine.to(), mine.from(), &lane);
         } catch (const ferry::device_error&) {
           expect(rank == 2 && lane.abandoned, "the rank that failed");
           for (int r = 0; r < fails_at; ++r)
@@ -260,7 +261,7 @@ TEST_CASE("nothing is copied where a rank fails before the exchange, or does not
         while (left.load() != ranks - 1) std::this_thread::yield();
         return;
       }
-      const auto act = [&] { group->exchange_devices(rank, note, mine.to(), mine.from(), lane); };
+      const auto act = [&] { group->exchange(rank, note, mine.to(), mine.from(), &lane); };
       if (comes)
         expect(said<ferry::peer_error>(act).find("as planned") != std::string::npos, "the failure");
       else

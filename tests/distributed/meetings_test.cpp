@@ -32,9 +32,10 @@ class counting_threads final : public forwarding_transport {
   }
   void exchange(int rank, const ferry::detail::call_note& note,
                 std::span<const ferry::detail::outgoing_part> targets,
-                std::span<const ferry::detail::incoming_part> sources) override {
+                std::span<const ferry::detail::incoming_part> sources,
+                ferry::detail::device_lane* lane) override {
     count(rank);
-    inner().exchange(rank, note, targets, sources);
+    inner().exchange(rank, note, targets, sources, lane);
   }
   void end_reads(int rank, const ferry::detail::call_note& note, const char* failed,
                  std::span<const std::byte> mine, std::byte* theirs) override {

@@ -136,8 +136,8 @@ TEST_CASE("A process opens an allocation once", "[share]") {
   tensor weights = made(), second_weights = made("others");
   const auto handle = ferry::share(weights), same = ferry::share(weights),
              second_handle = ferry::share(second_weights);
-  CHECK(handle.record().segment.lease.number == same.record().segment.lease.number);
-  CHECK(handle.record().segment.lease.number != second_handle.record().segment.lease.number);
+  CHECK(handle.record().segment.lease.key == same.record().segment.lease.key);
+  CHECK(handle.record().segment.lease.key != second_handle.record().segment.lease.key);
   forked child([&](forked& self) {
     bool well = true;
     {
@@ -256,8 +256,8 @@ TEST_CASE("Handles that do not fit are refused", "[share]") {
   CHECK(has(changed([](auto& copy) { copy.home.numbers += 1; }), "another container"));
   CHECK(has(changed([](auto& copy) { copy.space = {}; }), "opened as a tensor in process_space"));
   // A process that has another's number has not its file.
-  CHECK(has(changed([](auto& copy) { copy.segment.lease.file += 2; }), "has ended or is of another user"));
-  CHECK(has(changed([](auto& copy) { copy.segment.lease.number += 2; }), "has ended in process"));
+  CHECK(has(changed([](auto& copy) { copy.segment.lease.key ^= std::uint64_t{1} << 40; }),
+            "has ended or is of another user"));
   process_space::refuses = true;
   forked child([&](forked&) {
     return has(said<ferry::device_error>([&] { (void)open_one(handle); }), "'weights' [10 x 4] of float") &&

@@ -109,7 +109,7 @@ void run_all(const group_maker& make_group) {
     dense(comm);
     share(comm);
     device_tables(comm);
-    batches_in_lanes(comm, make_group);
+    verbs(comm, make_group);
     checkpoints(comm, make_group);
     fail(exec, comm, make_group);
   });

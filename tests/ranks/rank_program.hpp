@@ -37,8 +37,8 @@ inline Kokkos::InitializationSettings settings_of(int rank) {
 
 /// Tables in memory that processes share as that of a device, path::peer between these, and shared tensors.
 void device_tables(const ferry::communicator& comm);
-/// Verbs by all routes, those whose batches owners in other processes read, and what ends these.
-void batches_in_lanes(const ferry::communicator& comm, const group_maker& make_group);
+/// Verbs by all routes, and the windows of processes.
+void verbs(const ferry::communicator& comm, const group_maker& make_group);
 /// Writes until rank `killed` kills itself, at some point of a verb, and its job ends.
 void write_until_killed(const ferry::communicator& comm, int killed);
 

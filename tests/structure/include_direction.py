@@ -30,7 +30,8 @@ LAYERS = [
     ("io", "loader"),
     ("compat",),  # saves and loads files
     ("distributed/communicator",),
-    ("distributed/collectives", "distributed/shared"),
+    ("distributed/shared",),
+    ("distributed/collectives",),
     ("distributed/sharded",),  # saves and loads shards
     ("distributed",),  # opt-in headers that need another library
 ]
@@ -52,7 +53,7 @@ OPEN_TO = {
     "bags": {"memory", "tensor", "runtime", "plan", "rows", "quantized", "optim"},
     "interop": {"memory", "tensor", "runtime"},
     "cache": {"memory", "tensor", "runtime", "profile", "plan", "rows", "quantized", "optim", "bags"},
-    "distributed/collectives": {"distributed/communicator"},
+    "distributed/collectives": {"distributed/communicator", "distributed/shared"},
     "distributed/shared": {"distributed/communicator"},
     "distributed/sharded": {"distributed/communicator", "distributed/shared"},
     "distributed": {"distributed/communicator", "distributed/collectives"},

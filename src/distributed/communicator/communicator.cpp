@@ -2,7 +2,6 @@
 
 #include "../../../backends/enabled.hpp"
 #include "../../runtime/worker_pool.hpp"
-#include "thread_transport.hpp"
 
 #include <ferry/distributed/communicator/communication_error.hpp>
 #include <ferry/distributed/communicator/communicator.hpp>
@@ -168,16 +167,16 @@ communicator communicator::threads(int ranks, const communicator_options& option
   if (ranks < 1)
     throw invalid_argument("ferry::communicator::threads: the number of ranks is " + std::to_string(ranks) +
                            ", must be >= 1");
-  return communicator(std::make_shared<detail::thread_transport>(
-      ranks, detail::checked_deadline("communicator::threads", options.deadline)));
+  return communicator(detail::make_thread_transport(
+      ranks, detail::checked_deadline("communicator::threads", options.deadline), nullptr));
 }
 
 communicator communicator::on_devices(const std::vector<int>& ids, const communicator_options& options) {
   if (ids.empty())
     throw invalid_argument("ferry::communicator::devices: no ids were given; each rank needs a device");
   const auto deadline = detail::checked_deadline("communicator::devices", options.deadline);
-  return communicator(std::make_shared<detail::thread_transport>(
-      static_cast<int>(ids.size()), deadline, std::make_unique<const detail::rank_devices>(ids)));
+  return communicator(detail::make_thread_transport(static_cast<int>(ids.size()), deadline,
+                                                    std::make_unique<const detail::rank_devices>(ids)));
 }
 
 int communicator::rank() const {
@@ -250,20 +249,9 @@ std::uint64_t collective::next_number() {
   return number;
 }
 
-void collective::close() noexcept {
-  open_ = false;
-  // A phase that succeeded in this call: no rank is in an earlier one any more.
-  if (phases_ == 0) return;
-  if (const auto& lanes = group_->lanes(); lanes != nullptr) lanes->end_reads();
-}
-
-void collective::exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {
-  phase([&](const call_note& note) { group_->exchange(rank_, note, outgoing, incoming); });
-}
-
-void collective::exchange_devices(std::span<const outgoing_part> outgoing,
-                                  std::span<const incoming_part> incoming, device_lane& lane) {
-  phase([&](const call_note& note) { group_->exchange_devices(rank_, note, outgoing, incoming, lane); });
+void collective::exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
+                          device_lane* lane) {
+  phase([&](const call_note& note) { group_->exchange(rank_, note, outgoing, incoming, lane); });
 }
 
 void collective::phase(function_ref<void(const call_note&)> act) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/communicator/detail/message_transport.hpp>
 
-#include "hidden_difference.hpp"
-
 #include <ferry/distributed/communicator/communication_error.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
@@ -32,7 +30,7 @@ void message_transport::all_gather(int, const call_note& note, std::span<const s
 }
 
 void message_transport::exchange(int, const call_note& note, std::span<const outgoing_part> outgoing,
-                                 std::span<const incoming_part> incoming) {
+                                 std::span<const incoming_part> incoming, device_lane*) {
   meet(call_kind::exchange, note, 0, nullptr, [&](call_brief&) { make_room(outgoing); });
   or_break([&] {
     for (auto i = static_cast<std::size_t>(rank_); i < outgoing.size(); i += static_cast<std::size_t>(size_))
@@ -201,13 +199,15 @@ void message_transport::judge(const std::vector<call_header>& headers) {
     same = same && header.note == alive->note && header.kind == alive->kind && header.bytes == alive->bytes;
   }
   if (!same) {
+    std::vector<const call_note*> notes;
+    for (const call_header& header : headers) notes.push_back(&header.note);
     trouble_.set(group_trouble::kind::protocol, [&] {
       std::string text =
           "ferry::communicator: the ranks called different verbs, or with arguments that differ: ";
       for (std::size_t r = 0; r < headers.size(); ++r)
         text += (r == 0 ? "rank " : "; rank ") + std::to_string(r) + " is in " +
                 std::string(headers[r].note.words()) + " (call " + std::to_string(headers[r].call) + ")";
-      return text + hidden_difference(headers);
+      return text + hidden_difference(notes);
     });
     trouble_.fail();
   }

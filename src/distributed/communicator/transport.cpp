@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <ferry/distributed/communicator/communication_error.hpp>
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/spaces.hpp>
-#include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -72,6 +69,47 @@ bool call_note::reads_like(const call_note& note) const {
   return digest == note.digest && length == note.length && words() == note.words();
 }
 
+namespace {
+
+/// Names of the parts of a note, for messages.
+constexpr std::array<std::string_view, note_parts> note_part_names = {
+    "policies or element types", "the state", "the options of the rule or its transforms",
+    "the values of arguments", "what is saved or loaded"};
+
+/// " (lr is 0.1 on rank 0 and 1 on rank 2)": the first option that differs; empty if the notes do not show it.
+/// Options of a rule or transform that ferry does not know are numbered in the order of their declaration.
+std::string option_difference(std::span<const call_note* const> calls) {
+  const auto& first = *calls.front();
+  for (std::size_t option = 0; option < static_cast<std::size_t>(first.option_count); ++option)
+    for (std::size_t rank = 1; rank < calls.size(); ++rank) {
+      const auto& note = *calls[rank];
+      const shown_option &value = note.options[option], &reference = first.options[option];
+      if (option >= note.option_count || value.value == reference.value) continue;
+      std::array<char, 64> number{};
+      std::snprintf(number.data(), number.size(), "option %zu in the order of declaration", option + 1);
+      std::array<char, 240> text{};
+      std::snprintf(text.data(), text.size(), " (%s is %.6g on rank 0 and %.6g on rank %zu)",
+                    reference.name[0] != '\0' ? reference.name.data() : number.data(), reference.value,
+                    value.value, rank);
+      return text.data();
+    }
+  return {};
+}
+
+}  // namespace
+
+std::string hidden_difference(std::span<const call_note* const> calls) {
+  std::string text;
+  for (std::size_t part = 0; part < note_parts; ++part)
+    for (const call_note* const call : calls)
+      if (call->hidden[part] != calls.front()->hidden[part]) {
+        text += (text.empty() ? "; they differ in " : ", and in ") + std::string(note_part_names[part]);
+        if (part == static_cast<std::size_t>(note_part::options)) text += option_difference(calls);
+        break;
+      }
+  return text;
+}
+
 void failure_text::set(std::string_view message) {
   const std::size_t count = std::min(message.size(), text.size() - 1);
   std::copy_n(message.data(), count, text.data());
@@ -122,71 +160,6 @@ void throw_peer_failed(int rank, const call_note& note, const failure_text& mess
 }
 
 transport::~transport() = default;
-
-namespace {
-
-/// Parts of an exchange in host memory, in place of those in memory of devices.
-struct staged_parts {
-  tensor<std::byte, pinned_space> leaving, arrived;
-  std::vector<outgoing_part> outgoing;
-  std::vector<incoming_part> incoming;
-
-  staged_parts(std::span<const outgoing_part> parts_out, std::span<const incoming_part> parts_in,
-               const device_lane& lane)
-      : outgoing(parts_out.begin(), parts_out.end()), incoming(parts_in.begin(), parts_in.end()) {
-    std::size_t bytes_out = 0, bytes_in = 0;
-    for (std::size_t r = 0; r < outgoing.size(); ++r)
-      if (!repeats(parts_out, r)) bytes_out += parts_out[r].bytes;
-    for (const incoming_part& part : parts_in) bytes_in += part.bytes;
-    leaving = tensor<std::byte, pinned_space>("values for ranks", bytes_out);
-    arrived = tensor<std::byte, pinned_space>("values of ranks", bytes_in);
-    std::byte* next = leaving.data();
-    for (std::size_t r = 0; r < outgoing.size(); ++r) {
-      if (outgoing[r].bytes == 0) continue;
-      if (repeats(parts_out, r)) {
-        outgoing[r] = outgoing[r - 1];
-        continue;
-      }
-      lane.read(next, parts_out[r].data, parts_out[r].bytes);
-      outgoing[r].data = next;
-      next += outgoing[r].bytes;
-    }
-    next = arrived.data();
-    for (incoming_part& part : incoming) {
-      part.data = next;
-      next += part.bytes;
-    }
-  }
-
- private:
-  static bool repeats(std::span<const outgoing_part> parts, std::size_t r) {
-    return r != 0 && parts[r].data == parts[r - 1].data && parts[r].bytes == parts[r - 1].bytes;
-  }
-};
-
-}  // namespace
-
-void transport::exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
-                                 std::span<const incoming_part> incoming, device_lane& lane) {
-  std::optional<staged_parts> staged;
-  try {
-    staged.emplace(outgoing, incoming, lane);
-  } catch (...) {
-    with_message_of(std::current_exception(), [&](const char* message) { fail(rank, note, message); });
-    throw;
-  }
-  exchange(rank, note, staged->outgoing, staged->incoming);
-  try {
-    for (std::size_t r = 0; r < incoming.size(); ++r)
-      if (incoming[r].bytes != 0)
-        lane.take(nullptr, incoming[r].data, staged->incoming[r].data, incoming[r].bytes);
-    lane.finish();
-  } catch (...) {
-    lane.abandon();
-    with_message_of(std::current_exception(), [&](const char* message) { abort(rank, message); });
-    throw;
-  }
-}
 
 void transport::end_reads(int rank, const call_note& note, const char* failed,
                           std::span<const std::byte> mine, std::byte* theirs) {

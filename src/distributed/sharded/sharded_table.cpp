@@ -9,7 +9,7 @@
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/shardings.hpp>
-#include <ferry/distributed/shared/detail/rank_lanes.hpp>
+#include <ferry/distributed/shared/detail/rank_windows.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -229,7 +229,7 @@ std::string sharded_explanation::to_string() const {
 }
 
 std::string detail::explain_writes(const communicator& comm, bool reaches) {
-  const transport& group = *comm.group();
+  transport& group = *comm.group();
   if (comm.size() == 1 || comm.acting_rank() < 0) return {};
   const std::string by_messages = "batches go to the owners in packed messages: ";
   if (!reaches) return by_messages + "the instance is of a host, in a program with devices.";
@@ -237,10 +237,9 @@ std::string detail::explain_writes(const communicator& comm, bool reaches) {
     return by_messages + "the group has more than " + std::to_string(kernels::most_shards) + " ranks.";
   if (group.shares_addresses())
     return "kernels of the owners read the batches of the other threads in place, if they reach them.";
-  const auto* const lanes = static_cast<const rank_lanes*>(comm.group()->lanes().get());
-  if (lanes != nullptr && !lanes->serve()) return by_messages + lanes->why_not() + ".";
-  return "kernels of the owners read the batches of the other processes in memory that these share" +
-         std::string(lanes == nullptr ? ", if they can; no call has tried yet." : ".");
+  const auto* const windows = static_cast<const rank_windows*>(group.windows().get());
+  if (windows == nullptr) return by_messages + "the ranks are processes.";
+  return windows->serve() ? by_messages + "from device to device." : by_messages + windows->why_not() + ".";
 }
 
 sharded_explanation detail::explain_batch(const batch_facts& facts) {

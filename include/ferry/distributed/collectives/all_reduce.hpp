@@ -6,6 +6,7 @@
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/shared/detail/rank_windows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/detail/backend.hpp>

@@ -4,6 +4,7 @@
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/shared/detail/rank_windows.hpp>
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -143,20 +144,14 @@ template <class Exec, class Batch, class Part>
     using home = detail::payload_space<Exec, typename decltype(sink)::memory_space,
                                        typename decltype(source)::memory_space>;
     detail::wire_copy<value, home> part_copy(exec, sink);
-    auto whole = detail::payload<value, home>(exec, "batch", sends ? source.size() : 0);
+    detail::wire_copy<value, home> whole(exec, source);
     std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
     std::vector<detail::incoming_part> incoming(out.size());
     if (sends) {
-      auto dense = part_copy.like;
-      dense.extents = source.extents;
-      dense.rank = source.rank;
-      dense.make_dense();
-      dense.data = whole.data();
-      copy(exec, source, dense).join();
+      whole.take(exec, source);
       for (std::size_t r = 0; r < out.size(); ++r) {
         const auto [begin, end] = range_of(static_cast<int>(r));
-        out[r] = {reinterpret_cast<const std::byte*>(whole.data() + begin * sink.width()),
-                  static_cast<std::size_t>(end - begin) * part_copy.row_bytes()};
+        out[r] = {whole.bytes(begin), static_cast<std::size_t>(end - begin) * whole.row_bytes()};
       }
     }
     incoming[static_cast<std::size_t>(root)] = {part_copy.bytes(0), part_copy.buffer.size() * sizeof(value)};
@@ -210,21 +205,13 @@ template <class Exec, class Part, class Whole>
     if (call.is_whole()) return copy(exec, source, sink);
     using home = detail::payload_space<Exec, typename decltype(sink)::memory_space,
                                        typename decltype(source)::memory_space>;
-    auto part_payload = detail::payload<value, home>(exec, "part", source.size());
-    auto dense = detail::wire_copy<value, home>(exec, sink);
-    auto like = dense.like;
-    like.extents = source.extents;
-    like.rank = source.rank;
-    like.make_dense();
-    like.data = part_payload.data();
-    copy(exec, source, like).join();
+    detail::wire_copy<value, home> part_copy(exec, source), dense(exec, sink);
+    part_copy.take(exec, source);
     std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
     std::vector<detail::incoming_part> incoming(out.size());
     std::int64_t begin = 0;
     for (std::size_t r = 0; r < out.size(); ++r) {
-      if (counts[2 * r + 1] != 0)
-        out[r] = {reinterpret_cast<const std::byte*>(part_payload.data()),
-                  part_payload.size() * sizeof(value)};
+      if (counts[2 * r + 1] != 0) out[r] = {part_copy.bytes(0), part_copy.buffer.size() * sizeof(value)};
       if (takes)
         incoming[r] = {dense.bytes(begin), static_cast<std::size_t>(counts[2 * r]) * dense.row_bytes()};
       begin += counts[2 * r];

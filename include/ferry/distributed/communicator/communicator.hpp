@@ -45,6 +45,10 @@ class rank_devices {
   std::vector<std::shared_ptr<device_instance<exec_space>>> instances_;
 };
 
+/// Threads of this process, one for each rank; `devices` is null if they have none.
+[[nodiscard]] std::shared_ptr<transport> make_thread_transport(int ranks, std::chrono::nanoseconds deadline,
+                                                               std::unique_ptr<const rank_devices> devices);
+
 /// Refuses a child process, whose ranks would speak in the place of its parent's.
 void require_own_ranks(const transport& group);
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/argument.hpp>
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/gather_in_parts.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
@@ -61,9 +60,8 @@ std::shared_ptr<const sharded_plan_storage<Exec>> plan_batches(const Exec& exec,
     call.keep(plan->items.memory);
     batch_values<float, near_space<Exec>> lists;
     lists.row_of_item = plan->items.place;
-    plan->headers =
-        exchange_headers(call, plan->items, {},
-                         show_batch(call, exec, instance(call.first()), plan->items, lists, lane_content{}));
+    plan->headers = exchange_headers(call, plan->items, {},
+                                     show_batch(call, exec, instance(call.first()), plan->items, lists));
     plan->in_place = agree_to_pull<Exec>(call, plan->headers);
     for (int r = call.first(); r < call.last(); ++r) {
       const auto shard_rows = static_cast<std::int64_t>(table.rows_of(r));
@@ -91,22 +89,15 @@ std::shared_ptr<const sharded_plan_storage<Exec>> plan_batches(const Exec& exec,
 ///
 /// Collective, see sharded_table. Blocks until the indices have been exchanged. Throws invalid_argument if
 /// the indices are not a contiguous rank-1 array, and peer_error if that happened to another rank.
-/// @{
-template <class Exec, class Indices, class T, class Space, class Spread, class... Policies>
-[[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices,
-                                           const sharded_table<T, Space, Spread>& table, Policies...) {
+template <class Exec, class Indices, detail::ShardedRows Table, class... Policies>
+  requires(detail::Fits<detail::make_plan_arguments, const Exec&, const Indices&, const Table&, Policies...>)
+[[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices, const Table& table,
+                                           Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   return sharded_plan<Exec>(
       detail::plan_batches<bounds_policy>(exec, indices, table, detail::note_of<chosen>("make_plan", table)));
 }
-template <class Exec, class Indices, class Q, class Space, class ScaleSpace, class Spread, class... Policies>
-[[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices,
-                                           const sharded_quantized_table<Q, Space, ScaleSpace, Spread>& table,
-                                           Policies... policies) {
-  return make_plan(exec, indices, table.stored(), policies...);
-}
-/// @}
 
 }  // namespace ferry

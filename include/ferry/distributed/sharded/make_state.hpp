@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
@@ -24,6 +23,17 @@
 #include <utility>
 
 namespace ferry::detail {
+
+/// Elements of states by default.
+template <class Table>
+struct state_element {
+  using type = accumulation_t<typename Table::value_type>;
+};
+template <class Table>
+  requires(has_coded_rows<Table>)
+struct state_element<Table> {
+  using type = float;
+};
 
 /// The state of a rule for a sharded table of any kind.
 template <class Space, class StateType, class Rule, class Table, class StepCount>
@@ -54,43 +64,21 @@ namespace ferry::optim {
 /// the table is: see make_state for an ordinary table. Collective, see sharded_table. Throws what that
 /// throws, and peer_error if it failed on another rank.
 /// @{
-template <MemorySpace Space, class StateType, class Rule, class T, class TableSpace, class Spread,
+template <MemorySpace Space, class StateType, class Rule, ::ferry::detail::ShardedRows Table,
           class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule, const sharded_table<T, TableSpace, Spread>& table,
-                              StepCount policy = {}) {
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
   return ferry::detail::make_sharded_state<Space, StateType>(rule, table, policy);
 }
-template <MemorySpace Space, class Rule, class T, class TableSpace, class Spread,
+template <MemorySpace Space, class Rule, ::ferry::detail::ShardedRows Table,
           class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule, const sharded_table<T, TableSpace, Spread>& table,
-                              StepCount policy = {}) {
-  return make_state<Space, accumulation_t<T>>(rule, table, policy);
+  requires(::ferry::detail::Fits<::ferry::detail::make_state_arguments, const Rule&, const Table&>)
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
+  return make_state<Space, typename ferry::detail::state_element<Table>::type>(rule, table, policy);
 }
-template <class Rule, class T, class TableSpace, class Spread, class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule, const sharded_table<T, TableSpace, Spread>& table,
-                              StepCount policy = {}) {
-  return make_state<TableSpace>(rule, table, policy);
-}
-template <MemorySpace Space, class StateType, class Rule, class Q, class TableSpace, class ScaleSpace,
-          class Spread, class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule,
-                              const sharded_quantized_table<Q, TableSpace, ScaleSpace, Spread>& table,
-                              StepCount policy = {}) {
-  return ferry::detail::make_sharded_state<Space, StateType>(rule, table, policy);
-}
-template <MemorySpace Space, class Rule, class Q, class TableSpace, class ScaleSpace, class Spread,
-          class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule,
-                              const sharded_quantized_table<Q, TableSpace, ScaleSpace, Spread>& table,
-                              StepCount policy = {}) {
-  return make_state<Space, float>(rule, table, policy);
-}
-template <class Rule, class Q, class TableSpace, class ScaleSpace, class Spread,
-          class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule,
-                              const sharded_quantized_table<Q, TableSpace, ScaleSpace, Spread>& table,
-                              StepCount policy = {}) {
-  return make_state<TableSpace>(rule, table, policy);
+template <class Rule, ::ferry::detail::ShardedRows Table, class StepCount = step_count::global>
+  requires(::ferry::detail::Fits<::ferry::detail::make_state_arguments, const Rule&, const Table&>)
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
+  return make_state<typename Table::memory_space>(rule, table, policy);
 }
 /// @}
 

@@ -4,7 +4,6 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/sharding.hpp>
 #include <ferry/distributed/communicator/communicator.hpp>
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/shardings.hpp>

@@ -120,7 +120,7 @@ std::shared_ptr<std::byte> opened_memory(const shared_record& record, [[maybe_un
   if constexpr (!shares_memory<Space>()) {
     refuse_host_memory("ferry::open_shared", record);
   } else {
-    if (record.segment.lease.number == 0) return {};
+    if (record.segment.lease.key == 0) return {};
     const auto message = [&record](const char* why) {
       return joined("ferry::open_shared: ", record.describe(), " can't be opened: ", why);
     };

@@ -178,7 +178,7 @@ ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T,
   acting_lane<decltype(act)> lane(act);
   const std::vector<outgoing_part> outgoing(arrays.size());
   const std::vector<incoming_part> incoming(arrays.size());
-  call.exchange_devices(outgoing, incoming, lane);  // throws also if another rank's kernel failed
+  call.exchange(outgoing, incoming, &lane);  // throws also if another rank's kernel failed
   call.close();
   return launch_call.finish();
 }

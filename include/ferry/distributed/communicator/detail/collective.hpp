@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/distributed/communicator/communicator.hpp>
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 
@@ -76,13 +75,12 @@ class collective {
   }
   /// Keeps memory that other ranks read until the verb has ended, also after an exception.
   void keep(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
-  void exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming);
-  /// As above, of memory of devices; see transport::exchange_devices.
-  void exchange_devices(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
-                        device_lane& lane);
+  /// See transport::exchange.
+  void exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
+                device_lane* lane = nullptr);
   [[nodiscard]] bool shares_addresses() const { return group_->shares_addresses(); }
-  /// After the last phase: later exceptions are this rank's own. All ranks have ended their reads of lanes.
-  void close() noexcept;
+  /// After the last phase: later exceptions are this rank's own.
+  void close() noexcept { open_ = false; }
 
   /// Tells the other ranks of the exception that is being handled.
   void report_failure() noexcept;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 
@@ -32,7 +31,7 @@ class message_transport : public transport {
 
   void all_gather(int, const call_note& note, std::span<const std::byte> part, std::byte* parts) override;
   void exchange(int, const call_note& note, std::span<const outgoing_part> outgoing,
-                std::span<const incoming_part> incoming) override;
+                std::span<const incoming_part> incoming, device_lane*) override;
   void wait_before_calls(const std::shared_ptr<access_tracker>& tracker, bool reads) override;
   void fail(int, const call_note& note, const char* message) noexcept override;
   void abort(int, const char* message) noexcept override;

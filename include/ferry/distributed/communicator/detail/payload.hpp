@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/memory/detail/event.hpp>
@@ -156,21 +155,6 @@ void copy_home(const Exec& to_exec, void* target, const Exec& from_exec, const v
   waits.fence();
 }
 
-/// exchange of buffers in Space: those of device memory have been made by `sends` and lie on its device, and
-/// those for what comes on that of `takes`. Blocks.
-template <class Space, class Exec>
-void exchange_payload(collective& call, [[maybe_unused]] const Exec& sends,
-                      [[maybe_unused]] const Exec& takes, std::span<const outgoing_part> outgoing,
-                      std::span<const incoming_part> incoming) {
-  if constexpr (Space::is_host_accessible || device_is_host<Exec>) {
-    call.exchange(outgoing, incoming);
-  } else {
-    instance_lane<Exec> lane(sends, takes);
-    lane.publish();
-    call.exchange_devices(outgoing, incoming, lane);
-  }
-}
-
 /// Host memory that kernels of Exec reach at full speed.
 template <class Exec>
 using wire_space = std::conditional_t<is_host_exec<Exec>, pageable_space, pinned_space>;
@@ -198,8 +182,8 @@ struct wire_copy {
   tensor<T, Wire> buffer;
   array_ref<T, Wire> like;
 
-  template <class Exec, class Space>
-  wire_copy(const Exec& exec, const array_ref<T, Space>& array)
+  template <class Exec, class U, class Space>
+  wire_copy(const Exec& exec, const array_ref<U, Space>& array)
       : buffer(payload<T, Wire>(exec, "values of ranks", array.size())) {
     like.rank = array.rank;
     like.extents = array.extents;
@@ -207,8 +191,8 @@ struct wire_copy {
     like.data = buffer.data();
   }
 
-  template <class Exec, class Space>
-  void take(const Exec& exec, const array_ref<T, Space>& array) {
+  template <class Exec, class U, class Space>
+  void take(const Exec& exec, const array_ref<U, Space>& array) {
     copy(exec, array, like).join();
   }
   template <class Exec, class Space>

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,6 +24,100 @@ extern const char
     the_library_is_not_linked_so_link_the_target_ferry_distributed_or_compile_src_ferry_distributed_cpp;
 [[gnu::used, gnu::retain]] const char* const distributed_library =
     &the_library_is_not_linked_so_link_the_target_ferry_distributed_or_compile_src_ferry_distributed_cpp;
+
+/// Parts that a note does not show, and that messages name if they differ.
+enum class note_part : std::size_t { types, state, options, values, content };
+inline constexpr std::size_t note_parts = 5;
+
+/// An option of a rule or of a transform, for messages. A long name is cut.
+struct shown_option {
+  std::array<char, 40> name{};  ///< ends with a zero; empty if ferry does not know it
+  double value = 0;
+};
+
+/// The call of a rank: the verb, the table's label and number, and all arguments that must agree between the
+/// ranks. Of fixed size, so that a transport sends it along and a rank that is out of memory can still say
+/// what it called. A long text is cut; the digest covers all of it.
+struct call_note {
+  static constexpr std::size_t room = 104;
+  static constexpr std::uint64_t basis = 14695981039346656037ull;
+
+  std::array<char, room> text{};
+  std::uint64_t digest = basis;
+  std::uint64_t length = 0;
+  std::array<std::uint64_t, note_parts> hidden{};  ///< digests of what the text does not show
+  static constexpr std::size_t most_options = 12;
+  std::array<shown_option, most_options> options{};  ///< the first ones of the rule and its transforms
+  std::uint64_t option_count = 0;
+
+  call_note() = default;
+  explicit call_note(std::string_view words) { add(words); }
+
+  /// Appends words. FNV-1a.
+  call_note& add(std::string_view words);
+  template <class Number>
+  call_note& add_number(Number number) {
+    return add(joined(" ", number));
+  }
+  /// A number that the text does not show, of a type without padding.
+  template <class Number>
+  call_note& add_hidden(note_part part, const Number& number) {
+    return add_hidden_bytes(part, &number, sizeof number);
+  }
+  call_note& add_hidden_bytes(note_part part, const void* data, std::size_t bytes);
+
+  /// Keeps an option for messages, with the parts of its name. Those after the first most_options are in the
+  /// digest alone.
+  void show_option(double value, std::initializer_list<std::string_view> name);
+
+  [[nodiscard]] std::string_view words() const {
+    return {text.data(), static_cast<std::size_t>(std::min<std::uint64_t>(length, room))};
+  }
+  /// One number for all that equal notes have in common.
+  [[nodiscard]] std::uint64_t digest_of_all() const;
+  /// True if both are the same call as the text tells it. A rank that refuses its arguments may differ in the
+  /// rest.
+  [[nodiscard]] bool reads_like(const call_note& note) const;
+  friend bool operator==(const call_note& a, const call_note& b) {
+    return a.reads_like(b) && a.hidden == b.hidden;
+  }
+};
+
+/// "; they differ in the state": what the words of different calls, by rank, do not show; empty if they show
+/// all.
+[[nodiscard]] std::string hidden_difference(std::span<const call_note* const> calls);
+
+/// The message of a failing rank, of fixed size.
+struct failure_text {
+  std::array<char, 400> text{};
+
+  void set(std::string_view message);
+  [[nodiscard]] const char* c_str() const { return text.data(); }
+};
+
+enum class call_kind : std::uint32_t { all_gather, exchange, failure, abort, late };
+
+/// The words of a rank at the beginning of every call, which are equal on all ranks if all is well.
+struct call_brief {
+  call_kind kind = call_kind::all_gather;
+  std::int32_t rank = 0;
+  std::uint64_t call = 0;    ///< number of the call
+  std::uint64_t digest = 0;  ///< of the note
+  std::uint64_t bytes = 0;   ///< of each rank in an all_gather
+  /// The bytes of an all_gather, if they fit: most of those of verbs do.
+  static constexpr std::size_t room = 1024;
+  std::array<std::byte, room> data{};
+};
+
+/// The full words of a rank, which ranks exchange if their brief ones differ, and with which a rank leaves.
+struct call_header {
+  call_note note;
+  call_kind kind = call_kind::all_gather;
+  std::int32_t rank = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t call = 0;
+  failure_text said;
+};
 
 /// A rank's end of an exchange of device memory between threads of one process. The sender publishes an
 /// event: the work that makes its parts. Each receiver copies on its own device after that event, and waits
@@ -54,16 +150,7 @@ class device_lane {
 };
 
 class access_tracker;
-class device_lane;
 class rank_devices;
-
-/// Memory that other processes read.
-class shown_memory {
- public:
-  virtual ~shown_memory() = default;
-  /// After a phase that followed the reads of all ranks: the memory may be written again.
-  virtual void end_reads() noexcept = 0;
-};
 
 /// Bytes for one rank or from one rank.
 struct outgoing_part {
@@ -139,17 +226,13 @@ class transport {
   virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> part,
                           std::byte* parts) = 0;
   /// Sends outgoing[i] to rank i % size() and receives incoming[i] from it: one or several lists of size()
-  /// parts, as many on all ranks. The sizes of both ends agree.
+  /// parts, as many on all ranks. The sizes of both ends agree. Between threads the parts may lie in memory
+  /// of devices: then `lane` has been published, and lives as long as the call. If the copies of a rank fail,
+  /// it throws their error, the others throw peer_error, and the group is broken.
   virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
-                        std::span<const incoming_part> incoming) = 0;
+                        std::span<const incoming_part> incoming, device_lane* lane = nullptr) = 0;
   /// True if ranks read each other's memory by its addresses: they are threads of this process.
   [[nodiscard]] virtual bool shares_addresses() const { return false; }
-  /// exchange, of a rank whose parts lie in memory of devices; other ranks may call exchange. `lane` has been
-  /// published, and lives as long as the call. If the copies of a rank fail, it throws their error, the
-  /// others throw peer_error, and the group is broken. Parts pass through page-locked host memory unless a
-  /// transport has a better way; equal parts for several ranks, one after the other, leave the device once.
-  virtual void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
-                                std::span<const incoming_part> incoming, device_lane& lane);
   /// A call after an all_gather of addresses, if the ranks are threads of this process and have read each
   /// other's memory in between: all_gather, or with `failed` what fail() does. If the group breaks, no rank
   /// leaves before all others have ended their reads, too, by a call or by leave().
@@ -180,8 +263,8 @@ class transport {
   /// The devices of the ranks; null if the ranks have none.
   [[nodiscard]] virtual const rank_devices* devices() const { return nullptr; }
 
-  /// Memory by which kernels of other processes read what this one shows them; see rank_lanes_of.
-  [[nodiscard]] std::shared_ptr<shown_memory>& lanes() { return lanes_; }
+  /// See rank_windows_of.
+  [[nodiscard]] std::shared_ptr<void>& windows() { return windows_; }
 
   /// A number for the next table or plan of this group that `rank` makes: the same on all ranks that make
   /// theirs in the same order.
@@ -189,7 +272,7 @@ class transport {
 
  private:
   process_mark process_;
-  std::shared_ptr<shown_memory> lanes_;
+  std::shared_ptr<void> windows_;
 };
 
 /// The rank that the calling thread acts for in each group; bindings nest.

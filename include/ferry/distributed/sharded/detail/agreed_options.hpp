@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/options.hpp>

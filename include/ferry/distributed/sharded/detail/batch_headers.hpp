@@ -4,6 +4,7 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
+#include <ferry/distributed/shared/detail/rank_windows.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/report.hpp>
@@ -83,8 +84,7 @@ class all_findings {
 ticket ticket_of_error(const std::exception_ptr& error);
 
 /// A batch whose lists and values the owners of its rows may read: addresses in the memory of the process.
-/// Ranks send it to each other as it is. Threads read there; other processes read the lane of the rank, see
-/// publish_batch.
+/// Ranks send it to each other as it is.
 struct batch_offer {
   const std::int64_t* place = nullptr;  ///< see buckets; null: item k has row k of the values
   const std::int64_t* rows = nullptr;
@@ -96,14 +96,6 @@ struct batch_offer {
   std::int32_t owner_device = -1;   ///< of the instance that works on the shard of the rank
   std::int32_t is_made = 0;         ///< true if kernels may read all this: the work that makes it has ended
   std::int32_t is_share = 0;        ///< true if the lists have the items of one owner alone
-  std::int32_t has_all_values = 0;  ///< true if the lane has all rows of the values, not those of the items
-  std::int64_t own_items = 0;       ///< items for the rank itself, which no lane has
-  std::uint64_t lane = 0;           ///< number of the memory of the lane; 0: it has nothing
-  std::int64_t lane_place = -1;     ///< bytes from the first of the lane to each list; -1: it has none
-  std::int64_t lane_rows = -1;
-  std::int64_t lane_factors = -1;
-  std::int64_t lane_values = -1;
-  std::int64_t lane_step = 0;  ///< bytes from a row of the values in the lane to the next
 };
 
 /// Headers of the batches of all ranks.
@@ -134,13 +126,6 @@ struct batch_headers {
 /// True if each owner can read its items of all batches by a kernel; the same on all ranks. `reach` tells
 /// whether kernels of a device reach the memory of another one.
 [[nodiscard]] bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory));
-
-/// As above, for the devices of Exec.
-template <class Exec>
-bool can_pull(const std::vector<batch_offer>& offers) {
-  return can_pull(
-      offers, [](int device, int memory) { return execution_backend<Exec>::devices_reach(device, memory); });
-}
 
 /// The begin of each rank's items for the shard of `rank`, and their end, in groups of items for the owners.
 /// `in_begin` has them unless one thread acts for all ranks, whose items are one batch.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/distributed/communicator/communicator.hpp>
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>

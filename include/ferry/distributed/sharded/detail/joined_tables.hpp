@@ -6,7 +6,6 @@
 #include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/concepts/sharding.hpp>
 #include <ferry/distributed/communicator/communicator.hpp>
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/transform.hpp>
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/batch_headers.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>

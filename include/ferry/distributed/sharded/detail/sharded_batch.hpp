@@ -63,8 +63,7 @@ class sharded_batch {
   template <bool ReadsInPlace, class Values>
   [[nodiscard]] batch_offer offer([[maybe_unused]] const Values& values) const {
     if constexpr (ReadsInPlace)
-      return show_batch(call_, exec_, instance(call_.first()), *items_, values,
-                        {.rows = plan_ == nullptr, .shared = values.is_shared});
+      return show_batch(call_, exec_, instance(call_.first()), *items_, values);
     else
       return {};
   }

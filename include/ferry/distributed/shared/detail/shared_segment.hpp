@@ -19,10 +19,10 @@
 
 /// Memory of devices that processes share.
 ///
-/// Each process that shares memory has an anonymous file with a number for each segment; a user of the
-/// segment holds a lock on the number's bytes. The system drops the locks of a process when that ends,
-/// however it ends. So there is no count that a killed process leaves behind, no name in a folder, and a
-/// process number that the system gives anew does not matter.
+/// Each process that shares memory has an anonymous file with a byte for each segment; a user of the segment
+/// holds a lock on it. The system drops the locks of a process when that ends, however it ends. So there is
+/// no count that a killed process leaves behind, no name in a folder, and a process number that the system
+/// gives anew does not matter.
 namespace ferry::detail {
 
 /// True if a space is memory of devices that the backend lets other processes open.
@@ -42,12 +42,9 @@ consteval void require_shared_space() {
       "ferry: share and open_shared are for memory of devices, in device_space; processes share host memory by ferry::shared_tensor.");
 }
 
-/// The lease of a segment: the file of a process, a place in it, and the number that is there while the
-/// memory lives.
+/// The lease of a segment: a byte of a file of its process.
 struct segment_lease {
-  std::uint64_t file = 0;
-  std::uint64_t number = 0;  ///< 0: no lease
-  std::int64_t place = 0;
+  std::uint64_t key = 0;  ///< of the file and the byte; 0: no lease
   std::int32_t process = 0;
   std::int32_t descriptor = -1;
 };
@@ -182,7 +179,7 @@ struct short_text {
 /// The content of a shared_handle.
 struct shared_record {
   /// Handles of another layout are not understood.
-  static constexpr std::uint64_t own_mark = 0x3130'6572'6168'7366;
+  static constexpr std::uint64_t own_mark = 0x3230'6572'6168'7366;
   std::uint64_t mark = 0;
   std::uint64_t type = 0;  ///< of the elements
   std::uint64_t element_bytes = 0;

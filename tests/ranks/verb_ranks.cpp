@@ -4,10 +4,9 @@
 #include "ranks/rank_program.hpp"
 #include "support/process_space.hpp"
 
-#include <ferry/distributed/shared/detail/rank_lanes.hpp>
+#include <ferry/distributed/shared/detail/rank_windows.hpp>
 #include <ferry/quantized.hpp>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,56 +124,7 @@ void norms(const exec_space& exec, const ferry::communicator& comm) {
   expect(std::abs(norm - expected) <= 1e-6 * expected, "the norm of the ranks' gradients");
 }
 
-/// A group whose rank pauses after a meeting.
-class pausing_group final : public forwarding_transport {
- public:
-  using forwarding_transport::forwarding_transport;
-  void all_gather(int rank, const ferry::detail::call_note& note, std::span<const std::byte> mine,
-                  std::byte* theirs) override {
-    inner().all_gather(rank, note, mine, theirs);
-    if (const auto act = std::exchange(pause, nullptr)) act();
-  }
-  std::function<void()> pause;
-};
-
-/// The last rank pauses before it reads the batches of the others. They give up, and write other batches: it
-/// still reads those of its verb.
-void leave_early(const exec_space& exec, const group_maker& make_group) {
-  const auto ends = make_group({.deadline = std::chrono::seconds(30)});
-  const auto group =
-      std::make_shared<pausing_group>(make_group({.deadline = std::chrono::milliseconds(2000)}));
-  const ferry::communicator comm(group);
-  constexpr std::size_t rows = 120, width = 4;
-  const bool last = world_rank == comm.size() - 1;
-  ferry::sharded_table<float, device> big("w", comm, rows, width), small("small", comm, rows, width);
-  ferry::init::zeros(exec, big);
-  std::vector<std::int64_t> ids;  // a row of each owner for each rank
-  for (int owner = 0; owner < comm.size(); ++owner) ids.push_back(owner + world_rank * comm.size());
-  ferry::tensor<float, device> values("values", ids.size(), width);
-  const auto write = [&](auto& table, float value) {
-    ferry::init::constant(exec, values, value);
-    ferry::scatter_add(exec, table, ids, values).wait();
-  };
-  write(big, 1);  // opens the lanes
-  if (last) group->pause = [&] { ends.barrier(); };
-  const auto text = said<ferry::communication_error>([&] { write(big, 4); });
-  if (!last) {
-    expect(has(text, "2000 ms"), "a rank that pauses: " + text);
-    for (int turn = 0; turn < 2; ++turn)
-      expect(!said<ferry::communication_error>([&] { write(small, 7); }).empty(), "a broken group");
-    ends.barrier();
-  }
-  if (last) {
-    const auto shard = contents(exec, big.shard(world_rank));
-    const auto named = static_cast<std::ptrdiff_t>(width) * comm.size();
-    expect(std::count(shard.begin(), shard.end(), 5.F) == named &&
-               std::count(shard.begin(), shard.end(), 0.F) == std::ssize(shard) - named,
-           "batches of ranks that have left the verb");
-  }
-  ends.barrier();
-}
-
-/// A group that counts its meetings.
+/// A group that counts its meetings and exchanges.
 class counting_group final : public forwarding_transport {
  public:
   using forwarding_transport::forwarding_transport;
@@ -186,14 +136,15 @@ class counting_group final : public forwarding_transport {
   }
   void exchange(int rank, const ferry::detail::call_note& note,
                 std::span<const ferry::detail::outgoing_part> targets,
-                std::span<const ferry::detail::incoming_part> sources) override {
+                std::span<const ferry::detail::incoming_part> sources,
+                ferry::detail::device_lane* lane) override {
     ++meetings;
-    inner().exchange(rank, note, targets, sources);
+    inner().exchange(rank, note, targets, sources, lane);
   }
 };
 
-/// Kernels find the maxima of bags in the shards of other processes, and show the shares: with as few meetings
-/// as between threads. A rank with a bad index looks for none.
+/// Kernels find the maxima of bags in the shards of other processes: one exchange more than between threads
+/// brings the shares. A rank with a bad index looks for none.
 template <class Space>
 void finds_maxima(const exec_space& exec, const group_maker& make_group) {
   const auto group = std::make_shared<counting_group>(make_group({.deadline = std::chrono::seconds(30)}));
@@ -227,8 +178,8 @@ void finds_maxima(const exec_space& exec, const group_maker& make_group) {
     else
       step_by(plan);
     const int meetings = group->meetings - before;
-    if (comm.size() > 1 && turn > 1)  // lanes are open
-      expect(meetings == 3, "meetings of a step that finds maxima: " + std::to_string(meetings));
+    if (comm.size() > 1 && turn > 1)  // windows are open
+      expect(meetings == 4, "meetings of a step that finds maxima: " + std::to_string(meetings));
     ferry::step_bags(exec, rule, table, plain, all_ids, 4, all_grads, ferry::pooling::max{}).wait();
     expect(contents(exec, big) == contents(exec, table), "maxima found, turn " + std::to_string(turn));
   }
@@ -239,130 +190,52 @@ void finds_maxima(const exec_space& exec, const group_maker& make_group) {
   expect(contents(exec, big) == contents(exec, table) && state.steps() == 4, "bags after a refused batch");
 }
 
-/// A limit of this process is lower for a while.
-template <auto Resource>
-struct lower_limit {
-  explicit lower_limit(rlim_t limit) {
-    ::getrlimit(Resource, &before);
-    const rlimit low{limit, before.rlim_max};
-    ::setrlimit(Resource, &low);
-  }
-  lower_limit(const lower_limit&) = delete;
-  lower_limit& operator=(const lower_limit&) = delete;
-  ~lower_limit() { ::setrlimit(Resource, &before); }
-  rlimit before{};
-};
-/// No more files: the process can neither make nor open a lane in host memory.
-using few_files = lower_limit<RLIMIT_NOFILE>;
-/// The number of the first file that this process would open. MPI polls those that it has.
-rlim_t files_in_use() {
-  const int file = ::dup(STDIN_FILENO);
-  if (file >= 0) ::close(file);
-  return file < 0 ? 4 : static_cast<rlim_t>(file);
-}
-/// Small files: the process can't make a lane. A write beyond the limit would end it.
-using small_files = lower_limit<RLIMIT_FSIZE>;
-
-enum class lack { none, files, bytes };
-
-/// Scatters in a new group, the second of them while rank 0 lacks files; without positions there, if `reads`,
-/// so that it needs no lane of its own. Returns the group.
-ferry::communicator scatter_without(const exec_space& exec, const group_maker& make_group, lack lacking,
-                                    bool reads) {
-  const auto comm = make_group({.deadline = std::chrono::seconds(30)});
-  constexpr std::size_t rows = 97, width = 5;
-  ferry::sharded_table<float, device> big("w", comm, rows, width);
-  ferry::tensor<float, device> table("w", rows, width);
-  ferry::init::zeros(exec, big);
-  ferry::init::zeros(exec, table);
-  std::mt19937_64 random(3);
-  for (int turn = 0; turn < 3; ++turn) {
-    // The first one needs no lanes, the second larger ones than those that a group has at first.
-    std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()));
-    for (std::size_t& count : counts) count = turn == 0 ? 0 : 1000 + random() % 59000;
-    if (turn == 1 && reads) counts[0] = 0;
-    const batches<float> batch(random, counts, rows, true, width);
-    ferry::tensor<float, device> values("values", batch.indices_of(world_rank).size(), width);
-    ferry::copy(exec, batch.values_of(world_rank), values).wait();
-    const auto near = on_device(exec, {}, batch.indices_of(world_rank));
-    comm.barrier();
-    {
-      std::optional<few_files> few;
-      std::optional<small_files> small;
-      if (turn == 1 && world_rank == 0 && lacking == lack::files) few.emplace(files_in_use());
-      if (turn == 1 && world_rank == 0 && lacking == lack::bytes) small.emplace(4096);
-      ferry::scatter(exec, big, near, values).wait();
-    }
-    ferry::scatter(exec, table, batch.rows, batch.whole).wait();
-    expect(contents(exec, big) == contents(exec, table), "a rank that lacks lanes");
-  }
-  return comm;
-}
-
-/// The lanes of a communicator of processes; null before it has any.
-ferry::detail::rank_lanes* lanes_of(const ferry::communicator& comm) {
-  return static_cast<ferry::detail::rank_lanes*>(comm.group()->lanes().get());
-}
-
-/// A plan whose lists kernels have made, when the lanes cease to serve: on one rank, then on all.
-void scatter_after_lanes(const exec_space& exec, const ferry::communicator& comm) {
-  constexpr std::size_t rows = 97, width = 5;
-  std::mt19937_64 random(41);
-  ferry::sharded_table<float, device> big("w", comm, rows, width);
-  ferry::tensor<float, device> table("w", rows, width);
-  ferry::init::zeros(exec, big);
-  ferry::init::zeros(exec, table);
-  const batches<float> batch(random, comm.size(), rows, 300, true, width);
-  const auto plan = ferry::make_plan(exec, batch.indices_of(world_rank), big);
-  for (int turn = 0; turn < 3; ++turn) {
-    if (turn == 2 || (turn == 1 && world_rank == 0)) lanes_of(comm)->close("the test closes them");
-    ferry::scatter_add(exec, big, plan, batch.values_of(world_rank)).wait();
-    ferry::scatter_add(exec, table, batch.rows, batch.whole).wait();
-    expect(contents(exec, big) == contents(exec, table), "a plan that is older than the end of lanes");
-  }
-}
-
-void lacks(const exec_space& exec, const group_maker& make_group) {
-  const auto served = scatter_without(exec, make_group, lack::none, false);
-  const auto* const lanes = lanes_of(served);
-  if (served.size() == 1) {
-    expect(lanes == nullptr, "a group of one has no lanes");
-    return;
-  }
-  expect(lanes != nullptr && lanes->serve(), "lanes of processes of one machine");
-  bool is_open = lanes != nullptr;
-  for (int r = 0; is_open && r < served.size(); ++r) is_open = r == world_rank || lanes->data(r) != nullptr;
-  expect(is_open, "the lanes of all others are open");
-  scatter_after_lanes(exec, served);
-  expect(lanes->data(0) == nullptr && lanes->data(1) == nullptr, "memory of lanes that have ended");
-  leave_early(exec, make_group);
-  if constexpr (ferry::HostExecutionSpace<exec_space>) {
-    const auto words = [&](const ferry::communicator& comm) {
-      const ferry::sharded_table<float, device> big("w", comm, 10, 2);
-      return ferry::explain(exec, big, std::vector<std::int64_t>{1, 2}).to_string();
+/// Parts pass through windows of the processes, which grow, and of which one is not shared at first.
+void windows(const ferry::communicator& comm) {
+  if (comm.size() == 1) return;
+  const Kokkos::DefaultHostExecutionSpace exec;
+  const auto ranks = static_cast<std::size_t>(comm.size());
+  std::optional<ferry::detail::rank_windows> windows;
+  for (int round = 0; round < 12; ++round) {
+    const bool refuses = round == 0 && world_rank == 1;
+    if (round < 2) windows.emplace(comm.size());
+    const std::size_t count = std::size_t{1} << (2 * round);  // for each rank
+    std::vector<std::uint32_t> departures(ranks * count), arrivals(ranks * count, 7);
+    std::vector<ferry::detail::outgoing_part> outgoing(ranks);
+    std::vector<ferry::detail::incoming_part> incoming(ranks);
+    const auto number = [&](std::size_t sender, std::size_t receiver) {
+      return static_cast<std::uint32_t>(round * 10000) + static_cast<std::uint32_t>(sender * 100 + receiver);
     };
-    std::string text;
-    for (const lack lacking : {lack::files, lack::bytes}) {
-      text = words(scatter_without(exec, make_group, lacking, false));
-      expect(has(text, "writes: kernels of the owners"),
-             "lanes after a rank had no memory for its own: " + text);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      std::fill_n(departures.data() + r * count, count, number(static_cast<std::size_t>(world_rank), r));
+      outgoing[r] = {reinterpret_cast<const std::byte*>(departures.data() + r * count), count * 4};
+      incoming[r] = {reinterpret_cast<std::byte*>(arrivals.data() + r * count), count * 4};
     }
-    text = words(scatter_without(exec, make_group, lack::files, true));
-    expect(has(text, "packed messages") && has(text, "rank 0 can't read the memory of the others"),
-           "lanes that rank 0 could not open: " + text);
+    ferry::detail::collective call(comm, ferry::detail::call_note("windows"));
+    process_space::refuses = refuses;
+    const bool moved =
+        ferry::detail::exchange_by_windows<process_space>(call, *windows, exec, exec, outgoing, incoming);
+    process_space::refuses = false;
+    bool well = moved == (round != 0) && windows->serve() == moved &&
+                has(windows->why_not(), "rank 1: it can't share memory") == !moved;
+    for (std::size_t r = 0; well && moved && r < ranks; ++r)
+      for (std::size_t i = 0; i < count; ++i)
+        well = well && arrivals[r * count + i] == number(r, static_cast<std::size_t>(world_rank));
+    expect(well, "windows, round " + std::to_string(round));
   }
+  comm.barrier();
 }
 
 }  // namespace
 
-void batches_in_lanes(const ferry::communicator& comm, const group_maker& make_group) {
+void verbs(const ferry::communicator& comm, const group_maker& make_group) {
   const exec_space exec;
   routes(comm);
   finds_maxima<shared_space>(exec, make_group);
   norms(exec, comm);
   gathers_of_codes<ferry::quantization::mxfp8, shared_space>(exec, comm);
   gathers_of_codes<ferry::quantization::rowwise_int8, shared_space>(exec, comm);
-  lacks(exec, make_group);
+  windows(comm);
 }
 
 void write_until_killed(const ferry::communicator& comm, int killed) {
