@@ -147,8 +147,7 @@ void whole_tables(std::mt19937_64& random, std::size_t rows, std::size_t width) 
   CHECK(same(bytes_of(copied), expected));
 }
 
-/// The lanes of a device encode, by a thread for each: all rows; the rows of a table, in reverse, without some; and none if a
-/// batch was found faulty.
+/// The lanes of a device encode, by a thread for each.
 template <class Q, class Tile>
 void check_lanes(std::mt19937_64& random, std::size_t width, int least) {
   using positions = ferry::kernels::deciding_positions;
