@@ -35,7 +35,8 @@ void follow_schedule(std::int64_t steps, const std::function<Rule(std::int64_t)>
     if (row_at(s) >= 0) named.push_back(row_at(s));
     const auto gradient = values<double>(random, named.size() * width);
     ferry::step(exec, rule, table, state, named,
-                make<ferry::device_space>("grads", named.size(), width, gradient), policy)
+                make<ferry::device_space>("grads", named.size(), width, gradient), policy,
+                ferry::path::direct{})
         .wait();
     for (std::size_t row = 0; row < rows; ++row)
       dense.step(rule, s, row,

@@ -112,7 +112,8 @@ void train(const Rule& rule, std::size_t width, double weights, const std::vecto
     CAPTURE(width, weights, magnitude, step);
     const auto values = random_rows<T>(random, width, magnitude);
     const auto grads = make<ferry::device_space>("grads", rows, width, values);
-    ferry::step(exec, rule, table, state, std::vector<std::int32_t>{0, 1, 2}, grads).wait();
+    ferry::step(exec, rule, table, state, std::vector<std::int32_t>{0, 1, 2}, grads, ferry::path::direct{})
+        .wait();
     const auto now = take(table);
     for (std::size_t r = 0; r < rows; ++r) {
       plain_row& row = expected[r];

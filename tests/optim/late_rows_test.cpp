@@ -111,7 +111,8 @@ void late_rows_have_the_bits(std::size_t width, const RuleAt& rule_at, const Cha
         }
       }
     ferry::step(exec, chained(rule), table, state, named,
-                make<ferry::device_space>("grads", named.size(), width, gradient), policy)
+                make<ferry::device_space>("grads", named.size(), width, gradient), policy,
+                ferry::path::direct{})
         .wait();
     dense.step(rule, s, dense_gradient, changed);
     if (s != 1 && s != 300 && s % 1111 != 0) continue;
@@ -160,7 +161,8 @@ void late_row_stays_a_number(const Rule& rule, std::int64_t last) {
     const std::vector<float> gradient(width, s <= 3 ? 0.1f : 0.0f);
     const std::vector<float> rows_of_batch(named.size() * width, gradient.front());
     ferry::step(exec, rule, table, state, named,
-                make<ferry::device_space>("grads", named.size(), width, rows_of_batch), policy)
+                make<ferry::device_space>("grads", named.size(), width, rows_of_batch), policy,
+                ferry::path::direct{})
         .wait();
     dense.step(rule, s, gradient, unchanged{});
   }

@@ -162,7 +162,7 @@ TEMPLATE_TEST_CASE("rules that look at whole rows follow their formulas", "[opti
 }
 
 TEST_CASE("rules that look at whole rows follow their formulas in double", "[optim][rows]") {
-  train_all<double, ferry::device_space>(302, ferry::path::automatic{});
+  train_all<double, ferry::device_space>(302, ferry::path::direct{});
 }
 
 TEST_CASE("sums over a row are added in the documented order", "[optim][rows]") {
@@ -247,7 +247,8 @@ void check(const Rule& rule, double initial, std::uint64_t salt) {
   for (int step = 0; step < 50; ++step) {
     const auto ids = unique_indices<std::int64_t>(random, n, rows);
     const auto gradients = values<double>(random, n * width);
-    ferry::step(exec, rule, table, state, ids, make<ferry::device_space>("grads", n, width, gradients))
+    ferry::step(exec, rule, table, state, ids, make<ferry::device_space>("grads", n, width, gradients),
+                ferry::path::direct{})
         .wait();
     for (std::size_t p = 0; p < n; ++p)
       for (std::size_t c = 0; c < width; ++c)

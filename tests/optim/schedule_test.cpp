@@ -94,7 +94,8 @@ void each_row_by_its_own_count(std::int64_t steps, const std::function<Rule(std:
     const std::vector<std::int64_t> ids{s % 3, 3 + s % 2};
     const auto gradient = values<double>(random, ids.size() * width);
     ferry::step(exec, rule, table, state, ids,
-                make<ferry::device_space>("grads", ids.size(), width, gradient), ferry::step_count::per_row{})
+                make<ferry::device_space>("grads", ids.size(), width, gradient), ferry::step_count::per_row{},
+                ferry::path::direct{})
         .wait();
     for (std::size_t p = 0; p < ids.size(); ++p) {
       const auto row = static_cast<std::size_t>(ids[p]);

@@ -274,7 +274,8 @@ void late_rows_without_second_moment(const Rule& rule, const Divisor& divisor) {
       }
     }
     const auto grads = make<ferry::mapped_space>("grads", named.size(), columns, gradients);
-    ferry::step(exec, rule, table, state, named, grads, ferry::step_count::catch_up{}).wait();
+    ferry::step(exec, rule, table, state, named, grads, ferry::step_count::catch_up{}, ferry::path::direct{})
+        .wait();
   }
   ferry::catch_up(exec, rule, table, state).wait();
   CHECK(farthest_apart(take(table), weights) < 1e-12);

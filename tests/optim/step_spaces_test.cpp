@@ -101,7 +101,8 @@ void stays_infinite(const Rule& rule) {
   const auto grads =
       make<ferry::device_space>("grads", 1, width, std::vector<float>{0.5f, 0.5f, -0.25f, -0.5f, 0.0f});
   for (int step = 0; step < 3; ++step)
-    ferry::step(exec_space{}, rule, table, state, std::vector<std::int64_t>{0}, grads).wait();
+    ferry::step(exec_space{}, rule, table, state, std::vector<std::int64_t>{0}, grads, ferry::path::direct{})
+        .wait();
   const auto now = take(table);
   CHECK(now[0] == infinity);
   CHECK(now[2] == -infinity);

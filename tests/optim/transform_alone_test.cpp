@@ -22,7 +22,7 @@ std::vector<T> alone(const plain_stages& plain, std::size_t width, const Rule& r
   for (int step = 1; step <= 3; ++step) {
     const auto batch = random_batch<T>(random, n, rows, width);
     ferry::step(exec, chain, table, state, batch.rows,
-                make<ferry::device_space>("grads", n, width, batch.values))
+                make<ferry::device_space>("grads", n, width, batch.values), ferry::path::direct{})
         .wait();
     for (const auto& [row, gradient] : summed(batch, width))
       step_with(plain, model, rule, step, row, gradient);
