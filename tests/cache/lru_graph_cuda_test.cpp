@@ -93,8 +93,8 @@ struct decoder {
   void check_read(const std::vector<std::int64_t>& named, const std::vector<float>& before) {
     const auto expected = model.resolve(named, true, false);
     REQUIRE(expected.overflows == 0);
-    const auto found = take(slot_of);
-    REQUIRE(std::vector<std::int64_t>(found.begin(), found.end()) == expected.slots);
+    const auto slots_of_rows = take(slot_of);
+    REQUIRE(std::vector<std::int64_t>(slots_of_rows.begin(), slots_of_rows.end()) == expected.slots);
     const auto content = take(out);
     for (std::size_t p = 0; p < n; ++p)
       for (std::size_t c = 0; c < width; ++c)

@@ -62,7 +62,7 @@ class random_calls {
   T pick(std::initializer_list<T> choices) {
     return *(choices.begin() + static_cast<std::ptrdiff_t>(random_() % choices.size()));
   }
-  bool chance(std::uint64_t of) { return random_() % of == 0; }
+  bool chance(std::uint64_t trials) { return random_() % trials == 0; }
   /// Lower numbers come more often.
   std::int64_t skewed_below(std::int64_t end) {
     auto number = static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(end));

@@ -116,9 +116,9 @@ void train(bool write_back) {
     }
     // A step of all rows brings none.
     const auto hits = hot.statistics().hits;
-    const auto all = make<ferry::device_space>("all", rows, width, values<float>(random, rows * width));
-    ferry::step(exec, rule, hot, state, all).wait();
-    ferry::step(exec, rule, twin, twin_state, all).wait();
+    const auto all_grads = make<ferry::device_space>("all", rows, width, values<float>(random, rows * width));
+    ferry::step(exec, rule, hot, state, all_grads).wait();
+    ferry::step(exec, rule, twin, twin_state, all_grads).wait();
     CHECK(hot.statistics().hits == hits + 120);
     if (write_back) hot.flush(exec).wait();
     CHECK(same_bits(take(table), take(twin)));

@@ -94,7 +94,7 @@ class lru_model {
       different.push_back(row);
       new_rows += slot_of_[r] < 0 ? 1 : 0;
     }
-    std::vector<std::int64_t> unused, used;
+    std::vector<std::int64_t> unused, used_slots;
     for (const std::int64_t slot : order) {
       const std::int64_t row = row_of_[static_cast<std::size_t>(slot)];
       if (row < 0 || latest_[static_cast<std::size_t>(row)] != batch_) unused.push_back(slot);
@@ -111,10 +111,10 @@ class lru_model {
         if (next == unused.size()) continue;
         give(unused[next++], row);
       }
-      used.push_back(slot_of_[static_cast<std::size_t>(row)]);
+      used_slots.push_back(slot_of_[static_cast<std::size_t>(row)]);
     }
     order.assign(unused.begin() + static_cast<std::ptrdiff_t>(next), unused.end());
-    order.insert(order.end(), used.begin(), used.end());
+    order.insert(order.end(), used_slots.begin(), used_slots.end());
   }
 
   std::int64_t slots_, group_rows_;
