@@ -11,9 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
-#include <type_traits>
 
 namespace ferry::cuda {
 
@@ -75,18 +73,8 @@ __global__ void __launch_bounds__(largest_block) run_blocks(const Functor functo
   functor(block_team{});
 }
 
-/// Device access to page-locked memory that host threads read and write while a kernel runs.
+/// Launches of blocks without Kokkos, for kernels that share page-locked memory with the running host.
 struct link_functions {
-  /// The last value written by the host, read past the caches of the device.
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION static T read_over_link(const T* address) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    KOKKOS_IF_ON_HOST((return *address;))
-    KOKKOS_IF_ON_DEVICE((return past_caches(address);))
-  }
-  /// Orders the earlier reads and writes of this thread before its later writes, as seen by the host.
-  KOKKOS_FORCEINLINE_FUNCTION static void fence_link() { KOKKOS_IF_ON_DEVICE((__threadfence_system();)) }
-
   /// Lets the second-level cache read a sector from the device's memory.
   KOKKOS_FORCEINLINE_FUNCTION static void prefetch([[maybe_unused]] const void* address) {
     KOKKOS_IF_ON_DEVICE((asm volatile("prefetch.global.L2 [%0];" ::"l"(address));))
@@ -107,38 +95,6 @@ struct link_functions {
                            shared_bytes, exec.cuda_stream()),
           "cudaLaunchKernel");
   }
-
- private:
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION static T past_caches([[maybe_unused]] const T* address) {
-    T value;
-    KOKKOS_IF_ON_DEVICE(({
-      using unit = unit_of<sizeof(T) | alignof(T)>;
-      constexpr int units = sizeof(T) / sizeof(unit);
-      unit bits[units];
-      for (int u = 0; u < units; ++u) bits[u] = __ldcv(reinterpret_cast<const unit*>(address) + u);
-      memcpy(&value, bits, sizeof(T));
-    }))
-    return value;
-  }
-
-  /// The widest load for a type of this size and alignment, from the lowest set bit.
-  template <std::size_t SizeAndAlignment>
-  static auto widest() {
-    constexpr std::size_t bytes = SizeAndAlignment & (~SizeAndAlignment + 1);
-    if constexpr (bytes >= 16)
-      return int4{};
-    else if constexpr (bytes == 8)
-      return 0ll;
-    else if constexpr (bytes == 4)
-      return 0;
-    else if constexpr (bytes == 2)
-      return short{};
-    else
-      return static_cast<signed char>(0);
-  }
-  template <std::size_t SizeAndAlignment>
-  using unit_of = decltype(widest<SizeAndAlignment>());
 };
 
 }  // namespace ferry::cuda

@@ -7,11 +7,6 @@ namespace ferry::host {
 
 /// There is no link: all memory is host memory.
 struct link_functions {
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION static T read_over_link(const T* address) {
-    return *address;
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static void fence_link() {}
   KOKKOS_FORCEINLINE_FUNCTION static void prefetch(const void*) {}
 };
 
