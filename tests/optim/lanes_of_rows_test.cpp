@@ -105,10 +105,11 @@ TEST_CASE("lanes of 8-bit rows have the bits of a host's walk, with tiles of fou
     check_lanes<kernels::packed_tile, true>(random, width, 1);
   }
   // As many lanes as a wider table needs.
-  for (const std::size_t width : {8, 40, 128}) {
-    check_lanes<kernels::wide_packed_tile, false>(random, width, 32);
-    check_lanes<kernels::packed_tile, false>(random, width, 32);
-  }
+  for (const std::size_t width : {8, 40, 128})
+    for (const int least : {32, 64}) {  // the warps of NVIDIA's devices and the waves of AMD's
+      check_lanes<kernels::wide_packed_tile, false>(random, width, least);
+      check_lanes<kernels::packed_tile, false>(random, width, least);
+    }
   for (const std::size_t width : {1, 3, 4, 12, 130, 260, 300}) {
     check_lanes<kernels::single_tile, false>(random, width, 1);
     if (width % 4 == 0) check_lanes<kernels::packed_tile, true>(random, width, 1);

@@ -149,7 +149,7 @@ void check_lanes(std::mt19937_64& random, std::size_t rows, std::size_t width, i
 }
 template <class Q>
 void check_lanes(std::mt19937_64& random, std::size_t width) {
-  for (const int least : {1, 32}) {
+  for (const int least : {1, 32, 64}) {
     check_lanes<Q, ferry::kernels::single_tile>(random, 3, width, least);
     if (width % 4 == 0) check_lanes<Q, ferry::kernels::packed_tile>(random, 3, width, least);
     if (width % 8 == 0) check_lanes<Q, ferry::kernels::wide_packed_tile>(random, 3, width, least);
