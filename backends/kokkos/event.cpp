@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -115,15 +116,30 @@ void instance_event::record(const exec_space& exec) {
   const std::uint32_t next = number_ + 1 == 0 ? 1 : number_ + 1;
   static const std::string label = "ferry::record";
   launch_functions::launch_range(exec, label, 1, write_number{word_, next});
+  const std::lock_guard lock(guard_);
   exec_ = exec;
   number_ = next;
 }
 
 void instance_event::wait() {
+  if (ready()) return;
+  std::optional<exec_space> exec;
+  {
+    const std::lock_guard lock(guard_);
+    exec = exec_;  // none: another thread has waited
+  }
   static const std::string label = "ferry::wait";
-  if (!ready()) exec_->fence(label);
+  if (exec) exec->fence(label);
+  static_cast<void>(ready());
 }
 
-bool instance_event::ready() { return number_ == 0 || *word_ == number_; }
+/// An instance that has ended its work is the user's to end, before its queue.
+bool instance_event::ready() {
+  if (number_ == 0) return true;
+  if (*word_ != number_) return false;
+  const std::lock_guard lock(guard_);
+  exec_.reset();
+  return true;
+}
 
 }  // namespace ferry::kokkos

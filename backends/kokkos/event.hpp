@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -31,12 +32,16 @@ class instance_event final : public detail::event {
   void wait() override;
   [[nodiscard]] bool ready() override;
   /// True if the instance is the one whose work has the point.
-  [[nodiscard]] bool is_of(const exec_space& exec) const { return exec_.has_value() && *exec_ == exec; }
+  [[nodiscard]] bool is_of(const exec_space& exec) {
+    const std::lock_guard lock(guard_);
+    return exec_.has_value() && *exec_ == exec;
+  }
 
  private:
   friend struct events_of_process;
 
-  std::optional<exec_space> exec_;  ///< so that no other instance gets its id while the point matters
+  std::mutex guard_;
+  std::optional<exec_space> exec_;  ///< until the work has ended, so that no other instance gets its id
   volatile std::uint32_t* word_ = nullptr;
   std::uint32_t number_ = 0;  ///< of the point; 0 before the first
 };
