@@ -14,8 +14,8 @@ namespace ferry::kokkos {
 /// Kokkos::deep_copy of bytes on an instance, compiled for each execution space of the backend.
 template <ExecutionSpace Exec>
 void copy_bytes(const Exec& exec, void* target, const void* source, std::size_t bytes);
-/// The same on an instance of the backend's, which the calling thread waits for: a copy without an instance
-/// would fence all work of the process.
+/// A copy on an instance of the backend's, which the calling thread waits for: one without an instance would
+/// fence all work of the process.
 void copy_now(void* target, const void* source, std::size_t bytes);
 
 struct transfer_functions {
