@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <memory>
 
-/// What hosts and the backend of Kokkos alone have in common: the parts of a backend whose device has nothing
-/// beyond Kokkos there.
+/// Parts that hosts and the backend of Kokkos alone have in common: those of a backend whose device has
+/// nothing beyond Kokkos there.
 namespace ferry::common {
 
 /// The device that Kokkos uses is the only one, and Kokkos makes it current by itself.

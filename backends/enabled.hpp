@@ -31,7 +31,7 @@
 namespace ferry {
 
 #if defined(FERRY_DEVICE_IS_KOKKOS)
-/// What the backend of Kokkos alone must know of this Kokkos.
+/// Facts of this Kokkos for the backend of Kokkos alone.
 struct spaces_of_kokkos {
   static constexpr bool device_is_host = HostExecutionSpace<Kokkos::DefaultExecutionSpace>;
   using device = Kokkos::DefaultExecutionSpace::memory_space;

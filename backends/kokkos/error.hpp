@@ -25,12 +25,12 @@ enum class facility {
 };
 
 [[noreturn]] inline void refuse(std::string_view call, facility missing) {
-  const char* const what =
+  const char* const sentence =
       missing == facility::page_locking
           ? "can't page-lock memory that exists; copy it into a ferry::tensor in "
             "pinned_space, or adopt it as pageable_space"
           : "does not know the device's queue of an instance, which other libraries need";
-  throw device_error(detail::joined(call, ": the backend of Kokkos alone ", what,
+  throw device_error(detail::joined(call, ": the backend of Kokkos alone ", sentence,
                                     " (docs/backends.md lists what it lacks)"));
 }
 

@@ -34,8 +34,8 @@ struct events_of_process {
   std::vector<void*> blocks;
 
   static events_of_process& get() {
-    static events_of_process& all = detail::process_wide<events_of_process>();
-    return all;
+    static events_of_process& registry = detail::process_wide<events_of_process>();
+    return registry;
   }
 
   /// With the lock.
@@ -91,24 +91,24 @@ struct write_number {
 
 instance_event::instance_event() {
   static_cast<void>(detail::until_finalize<end_of_events>());
-  auto& all = events_of_process::get();
-  const std::lock_guard lock(all.guard);
-  all.events.push_back(this);
+  auto& registry = events_of_process::get();
+  const std::lock_guard lock(registry.guard);
+  registry.events.push_back(this);
 }
 
 instance_event::~instance_event() {
-  auto& all = events_of_process::get();
-  const std::lock_guard lock(all.guard);
-  std::erase(all.events, this);
-  if (word_ != nullptr) all.late.push_back({word_, number_});
+  auto& registry = events_of_process::get();
+  const std::lock_guard lock(registry.guard);
+  std::erase(registry.events, this);
+  if (word_ != nullptr) registry.late.push_back({word_, number_});
 }
 
 void instance_event::renew() {
   if (word_ != nullptr && ready()) return;
-  auto& all = events_of_process::get();
-  const std::lock_guard lock(all.guard);
-  if (word_ != nullptr) all.late.push_back({word_, number_});
-  word_ = all.take();
+  auto& registry = events_of_process::get();
+  const std::lock_guard lock(registry.guard);
+  if (word_ != nullptr) registry.late.push_back({word_, number_});
+  word_ = registry.take();
   number_ = 0;
 }
 

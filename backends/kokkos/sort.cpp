@@ -44,9 +44,9 @@ struct digit_pass {
 
 struct count_digits : digit_pass {
   KOKKOS_FUNCTION void operator()(std::int64_t run) const {
-    std::uint64_t found[digits] = {};
-    for (std::int64_t i = begin(run); i < begin(run + 1); ++i) ++found[digit(keys[i])];
-    for (int d = 0; d < digits; ++d) counts[d * runs + run] = found[d];
+    std::uint64_t digit_counts[digits] = {};
+    for (std::int64_t i = begin(run); i < begin(run + 1); ++i) ++digit_counts[digit(keys[i])];
+    for (int d = 0; d < digits; ++d) counts[d * runs + run] = digit_counts[d];
   }
 };
 
@@ -56,9 +56,9 @@ struct place_digits {
 
   using value_type = std::uint64_t;
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::uint64_t& sum, bool final) const {
-    const std::uint64_t found = counts[i];
+    const std::uint64_t digit_count = counts[i];
     if (final) counts[i] = sum;
-    sum += found;
+    sum += digit_count;
   }
 };
 

@@ -94,10 +94,10 @@ TEST_CASE("launch_each leaves out the items that the device does not have", "[ko
   put(live, std::vector<std::int64_t>{300});
   parts::launch_functions::launch_each(exec, "each", 500, set_first_numbers{numbers.data(), live.data()});
   exec.fence();
-  const auto found = take(numbers);
-  CHECK(found[0] == 1);
-  CHECK(found[299] == 300);
-  CHECK(found[300] == -1);
+  const auto result = take(numbers);
+  CHECK(result[0] == 1);
+  CHECK(result[299] == 300);
+  CHECK(result[300] == -1);
 }
 
 TEST_CASE("teams of launch_blocks have shared memory and barriers", "[kokkos]") {
@@ -111,24 +111,24 @@ TEST_CASE("teams of launch_blocks have shared memory and barriers", "[kokkos]") 
   parts::link_functions::launch_blocks(exec, "sum", static_cast<int>(teams), on_host ? 1 : 256,
                                        sum_of_team{numbers.data(), sums.data(), per_team});
   exec.fence();
-  const auto found = take(sums);
+  const auto result = take(sums);
   for (std::int64_t t = 0; t < teams; ++t)
-    CHECK(found[static_cast<std::size_t>(t)] == per_team * (2 * t * per_team + per_team + 1) / 2);
+    CHECK(result[static_cast<std::size_t>(t)] == per_team * (2 * t * per_team + per_team + 1) / 2);
 }
 
 TEST_CASE("the address book knows the blocks of the backend", "[kokkos]") {
   auto& book = parts::address_book::get();
-  const auto at = [](std::uintptr_t address) { return reinterpret_cast<const void*>(address); };
-  book.add(at(0x1000), 0x100, ferry::memory_kind::device);
-  book.add(at(0x1100), 0x10, ferry::memory_kind::host);
-  CHECK(book.find(at(0x1000)) == ferry::memory_kind::device);
-  CHECK(book.find(at(0x10ff)) == ferry::memory_kind::device);
-  CHECK(book.find(at(0x1100)) == ferry::memory_kind::host);
-  CHECK_FALSE(book.find(at(0x1110)).has_value());
-  CHECK_FALSE(book.find(at(0xfff)).has_value());
-  book.remove(at(0x1000));
-  CHECK_FALSE(book.find(at(0x1080)).has_value());
-  book.remove(at(0x1100));
+  const auto address_of = [](std::uintptr_t address) { return reinterpret_cast<const void*>(address); };
+  book.add(address_of(0x1000), 0x100, ferry::memory_kind::device);
+  book.add(address_of(0x1100), 0x10, ferry::memory_kind::host);
+  CHECK(book.find(address_of(0x1000)) == ferry::memory_kind::device);
+  CHECK(book.find(address_of(0x10ff)) == ferry::memory_kind::device);
+  CHECK(book.find(address_of(0x1100)) == ferry::memory_kind::host);
+  CHECK_FALSE(book.find(address_of(0x1110)).has_value());
+  CHECK_FALSE(book.find(address_of(0xfff)).has_value());
+  book.remove(address_of(0x1000));
+  CHECK_FALSE(book.find(address_of(0x1080)).has_value());
+  book.remove(address_of(0x1100));
 }
 
 TEST_CASE("what the backend of Kokkos alone lacks is refused by a sentence", "[kokkos]") {
