@@ -31,4 +31,20 @@ struct sorted_keys {
   }
 };
 
+KOKKOS_INLINE_FUNCTION std::uint64_t term(const std::uint32_t* counts, std::int64_t k) { return counts[k]; }
+KOKKOS_INLINE_FUNCTION std::uint64_t term(const sorted_keys& keys, std::int64_t k) { return keys(k); }
+
+/// Inclusive sums of terms, by a scan.
+template <class Terms>
+struct running_sum {
+  Terms terms;
+  std::uint64_t* sums;
+
+  using value_type = std::uint64_t;
+  KOKKOS_FUNCTION void operator()(std::int64_t k, std::uint64_t& sum, bool final) const {
+    sum += term(terms, k);
+    if (final) sums[k] = sum;
+  }
+};
+
 }  // namespace ferry::kernels

@@ -4,6 +4,6 @@
 #include "enabled.hpp"
 
 /// The sort of the device for the kernels of whoever includes this.
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(FERRY_DEVICE_IS_CUDA)
 #include "cuda/detail/sort_and_place.hpp"
 #endif

@@ -27,6 +27,6 @@ install(FILES "${PROJECT_BINARY_DIR}/ferryConfig.cmake" "${PROJECT_BINARY_DIR}/f
               "${PROJECT_SOURCE_DIR}/cmake/FerryNccl.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake"
         DESTINATION "${ferry_config_dir}")
 # The sources of ferry::instances, which the consumer's build compiles.
-if(Kokkos_ENABLE_CUDA)
+if(ferry_has_device)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/instances" DESTINATION "${ferry_config_dir}" FILES_MATCHING PATTERN "*.[ch]pp")
 endif()

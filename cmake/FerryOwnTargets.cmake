@@ -25,7 +25,7 @@ endif()
 # calls none of them.
 option(FERRY_LIBRARY_VERBS "The library on a host holds the verbs of src/instances" ON)
 mark_as_advanced(FERRY_LIBRARY_VERBS)
-if((FERRY_TEST_SAMPLE OR NOT FERRY_LIBRARY_VERBS) AND NOT Kokkos_ENABLE_CUDA)
+if((FERRY_TEST_SAMPLE OR NOT FERRY_LIBRARY_VERBS) AND NOT ferry_has_device)
   file(GLOB instances CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/instances/*.cpp")
   set_source_files_properties(${instances} PROPERTIES HEADER_FILE_ONLY ON)
   target_compile_definitions(ferry PUBLIC $<BUILD_INTERFACE:FERRY_WITHOUT_INSTANCES>)

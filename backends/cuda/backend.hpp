@@ -49,12 +49,6 @@ struct cuda_backend : cuda::device_functions,
                       cuda::encoding_functions {
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;
-  /// The verbs of src/instances, which nvcc takes minutes for: in sources that link ferry::instances.
-#if defined(FERRY_USE_INSTANCES)
-  static constexpr bool library_has_verbs = true;
-#else
-  static constexpr bool library_has_verbs = false;
-#endif
   using scratch_space = device_space;
   static cuda::tuning_numbers tuning(const Kokkos::Cuda& exec) {
     const cudaDeviceProp& device = exec.cuda_device_prop();
@@ -65,8 +59,5 @@ struct cuda_backend : cuda::device_functions,
     return cuda::reaches_ordinary(exec.cuda_device());
   }
 };
-
-template <>
-struct execution_backend<Kokkos::Cuda> : cuda_backend {};
 
 }  // namespace ferry

@@ -9,6 +9,8 @@ namespace ferry::cuda {
 /// them compare, branch and reduce through local memory.
 class lane_group {
  public:
+  static constexpr int most_lanes = 32;
+
   KOKKOS_FORCEINLINE_FUNCTION explicit lane_group(int lanes) : lanes_(lanes) {}
 
   /// The lanes of a thread in this launch: at least those of its row, which may be narrower than others.

@@ -6,8 +6,9 @@
 #include "device.hpp"
 #include "error.hpp"
 
+#include "../kokkos_locks.hpp"
+
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -22,11 +23,6 @@
 #include <utility>
 
 namespace ferry::cuda {
-
-/// Kokkos does not lock its lists of devices, which the first instance of a device changes.
-struct instance_lock {
-  std::mutex guard;
-};
 
 /// Work on several devices of one process.
 struct several_devices_functions {
@@ -71,10 +67,7 @@ struct several_devices_functions {
   }
 
   /// Held while an instance is made.
-  static std::unique_lock<std::mutex> lock_instances() {
-    static instance_lock& one_at_a_time = detail::process_wide<instance_lock>();
-    return std::unique_lock(one_at_a_time.guard);
-  }
+  static std::unique_lock<std::mutex> lock_instances() { return detail::lock_instances(); }
 
   /// A new instance on a device, with a stream of its own that ends with its last copy. Made in another
   /// thread, because Kokkos leaves contexts on the stack of the one that makes an instance.
@@ -98,13 +91,7 @@ struct several_devices_functions {
   template <class Kernel>
   static std::unique_lock<std::mutex> lock_launch() {
     static std::mutex one_at_a_time;
-    // A launch takes some microseconds. A thread that sleeps meanwhile wakes up later than that.
-    constexpr int tries = 2000;
-    std::unique_lock lock(one_at_a_time, std::defer_lock);
-    for (int turn = 0; turn < tries; ++turn)
-      if (lock.try_lock()) return lock;
-    lock.lock();
-    return lock;
+    return detail::lock_shortly(one_at_a_time);
   }
 
  private:

@@ -95,22 +95,6 @@ struct move_pairs : radix_pass {
   }
 };
 
-KOKKOS_FUNCTION std::uint64_t term(const std::uint32_t* counts, std::int64_t k) { return counts[k]; }
-KOKKOS_FUNCTION std::uint64_t term(const kernels::sorted_keys& keys, std::int64_t k) { return keys(k); }
-
-/// Inclusive sums of terms.
-template <class Terms>
-struct running_sum {
-  Terms terms;
-  std::uint64_t* sums;
-
-  using value_type = std::uint64_t;
-  KOKKOS_FUNCTION void operator()(std::int64_t k, std::uint64_t& sum, bool final) const {
-    sum += term(terms, k);
-    if (final) sums[k] = sum;
-  }
-};
-
 /// One chunk is sorted in the calling thread.
 template <class Exec, class Functor>
 void for_each_chunk(const Exec& exec, const std::string& label, const Functor& functor) {
@@ -179,7 +163,7 @@ template <HostExecutionSpace Exec, class Terms>
 void sort_functions::inclusive_sum(const Exec& exec, const Terms& terms, std::uint64_t* sums,
                                    std::int64_t count, void*, std::size_t) {
   static const std::string label = "ferry::make_plan::sum";
-  const running_sum<Terms> sum{terms, sums};
+  const kernels::running_sum<Terms> sum{terms, sums};
   if (detail::stays_in_caller(exec, count * static_cast<std::int64_t>(2 * sizeof(std::uint64_t)))) {
     const detail::tool_kernel region(exec, label);
     std::uint64_t total = 0;

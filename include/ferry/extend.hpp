@@ -9,7 +9,7 @@
 /// Some names stay in their namespaces. ferry::detail::is_table_object and ferry::detail::table_access are
 /// specialised for a kind of table (rows/detail/row_access.hpp lists the members). ferry::random has numbers
 /// that are functions of a seed and a position. ferry::device_backend and ferry::execution_backend are
-/// described in backends/README.md.
+/// described in docs/backends.md.
 
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/backend.hpp>

@@ -108,6 +108,7 @@ struct tally_scores {
   struct tally {
     std::uint32_t rows[bins];
   };
+  using shared_memory = tally;
 
   row_scores scores;
   const choice* previous;

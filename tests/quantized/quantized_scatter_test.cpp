@@ -192,7 +192,7 @@ void check_lanes(std::mt19937_64& random, std::size_t width, int least) {
 }
 template <class Q>
 void check_lanes(std::mt19937_64& random, std::size_t width) {
-  for (const int least : {1, 32}) {
+  for (const int least : {1, 32, 64}) {
     check_lanes<Q, ferry::kernels::single_tile>(random, width, least);
     if (width % 4 == 0) check_lanes<Q, ferry::kernels::packed_tile>(random, width, least);
     if (width % 8 == 0) check_lanes<Q, ferry::kernels::wide_packed_tile>(random, width, least);

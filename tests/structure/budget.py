@@ -41,6 +41,12 @@ def read_budget(text):
     return entries, complaints
 
 
+def folder_of(base, inner):
+    if base == "backends":
+        return "backends_kokkos" if inner.parts[0] == "kokkos" else "backends"
+    return inner.parts[0] if len(inner.parts) > 1 else "top"
+
+
 def lines_of(root):
     """Raw lines of the library's C++ files by folder."""
     lines = {}
@@ -49,7 +55,7 @@ def lines_of(root):
             if path.suffix in (".hpp", ".cpp"):
                 inner = path.relative_to(root / base)
                 folder = next((name for name, files in CAPABILITIES.items() if files.fullmatch(inner.as_posix())),
-                              "backends" if base == "backends" else inner.parts[0] if len(inner.parts) > 1 else "top")
+                              folder_of(base, inner))
                 lines[folder] = lines.get(folder, 0) + path.read_text(encoding="utf-8").count("\n")
     return lines
 

@@ -222,12 +222,13 @@ def check_header(path, root, crossings):
 
 
 def check_backends_match(root):
-    """Every backend offers the same headers, so that a missing one shows here and not in a user's build. Those below a
-    folder of the backend's are its own."""
+    """CUDA's backend has a header of each name. Another one takes common.hpp's part where it has none, and what lies in a
+    folder of its own is its own."""
     folders = sorted(folder for folder in (root / "backends").glob("*") if folder.is_dir())
     names = {folder.name: {file.name for file in folder.glob("*.hpp")} for folder in folders}
-    everything = set().union(*names.values()) if names else set()
-    return [f"backends/{backend} lacks {name}" for backend in names for name in sorted(everything - names[backend])]
+    whole = names.pop("cuda", set())
+    return [f"backends/{backend} has {name}, of which backends/cuda has no tuned form" for backend in names
+            for name in sorted(names[backend] - whole)]
 
 
 def check_fence(root, crossings):
@@ -339,7 +340,7 @@ BROKEN = [
     ("backends/host/alloc.hpp", "#if defined(KOKKOS_ENABLE_OPENMP)\n#endif", "switches on KOKKOS_ENABLE_"),
     ("include/ferry/rows/detail/kernels.hpp", "auto f = KOKKOS_LAMBDA(int) {};", "extended lambda"),
     ("backends/cuda/alloc.hpp", "inline void g() { Kokkos::fence(); }", "fences globally"),
-    ("backends/host/sort.hpp", "", "backends/cuda lacks sort.hpp"),
+    ("backends/host/sort.hpp", "", "of which backends/cuda has no tuned form"),
     ("include/ferry/tensor/view.hpp", "\n" * 301, "lines; 300 are the most"),
     ("include/ferry/tensor/view.hpp", "// " + "-" * 108, "a comment wider than 110 columns in line 4"),
     ("backends/host/alloc.hpp", "int i = 0;  ///< " + "-" * 108, "a comment wider than 110 columns in line 3"),

@@ -15,7 +15,7 @@ from pathlib import Path
 INCLUDED = re.compile(r'^#include "([^"]+\.cpp)"', re.MULTILINE)
 # As cmake/FerryTarget.cmake lists them.
 LIBRARIES = {"ferry": (), "ferry_io": ("io", "loader", "compat"), "ferry_distributed": ("distributed",)}  # the first has the rest
-PATTERNS = ("src/**/*.cpp", "backends/host/**/*.cpp", "backends/cuda/**/*.cpp")
+PATTERNS = ("src/**/*.cpp", "backends/*/**/*.cpp")
 
 
 def library_of(path):

@@ -25,7 +25,7 @@ struct lanes_of_threads {};
 struct shared_lanes {
   int count;
   std::barrier<> meeting;
-  std::array<std::uint64_t, 32> values{};
+  std::array<std::uint64_t, 64> values{};
   std::mutex mutex{};
   std::map<std::pair<int, int>, std::barrier<>> meetings{};  ///< of neighbours: their number, and the first
 

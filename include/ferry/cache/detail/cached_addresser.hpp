@@ -72,12 +72,14 @@ struct hits_and_misses {
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
                             const Functor& functor) const {
-    if constexpr (by_rows_of_teams<Functor>) {
+    if constexpr (by_rows_of_teams<Functor, Exec>) {
       const auto& tuning = execution_backend<Exec>::tuning(exec);
       const std::int64_t at_once = tuning.flat_team_size / functor.lanes();
       const std::int64_t teams = std::min(tuning.most_flat_teams, (items + at_once - 1) / at_once);
       return teams_of<tuning_of<Exec>::flat_team_size>(exec, teams + kernels::missed_items::teams,
                                                        functor.lanes(), functor);
+    } else if constexpr (requires { requires Functor::takes_teams; }) {
+      return iterations(exec, items, functor);  // without lanes a thread has a row, wherever that lies
     } else {
       return iterations(exec, items * per_item + kernels::missed_items::threads, functor);
     }

@@ -105,6 +105,7 @@ template <class Source>
 struct find_rows {
   static constexpr int items_per_thread = 4;
   static constexpr int team_size = 512;
+  using shared_memory = team_counts;
 
   Source source;
   row_directory directory;

@@ -14,7 +14,7 @@
 namespace ferry {
 
 /// The backend that provides the four memory spaces; ferry.hpp defines it. Headers name it through a template
-/// parameter (`device_backend<Space>`), so they need no backend to compile. backends/README.md lists its
+/// parameter (`device_backend<Space>`), so they need no backend to compile. docs/backends.md lists its
 /// members.
 template <class Dependent>
 struct device_backend;

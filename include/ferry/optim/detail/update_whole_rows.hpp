@@ -163,7 +163,7 @@ struct update_whole_rows {
     row.fields[0] = Compute(0);
     for (int f = 0; f < RowState::fields; ++f)
       row.fields[f] = convert<Compute>(*row_state.template row<single_tile>(f, segment.row));
-    if constexpr (has_wide_tiles) {
+    if constexpr (has_wide_tiles && Walk::has_lanes) {
       update_tiles<one_tile>(row, walk.over_one_tile());
     } else {
       if constexpr (keeps_tiles && !has_lone_blocks<weights, Tile>)

@@ -77,9 +77,9 @@ struct encode_rows {
     return width * static_cast<std::int64_t>(2 * sizeof(Value) + 1);
   }
 
-  KOKKOS_FUNCTION void operator()([[maybe_unused]] std::int64_t position) const {
-    KOKKOS_IF_ON_HOST((const std::int64_t row = source.row(position, false); if (row >= 0)
-                           encode_alone(values + row * values_stride, source.position(position), 0, 1);))
+  KOKKOS_FUNCTION void operator()(std::int64_t position) const {
+    const std::int64_t row = source.row(position, false);
+    if (row >= 0) encode_alone(values + row * values_stride, source.position(position), 0, 1);
   }
 
   template <class Member>

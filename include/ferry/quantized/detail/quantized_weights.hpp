@@ -196,7 +196,7 @@ template <class Tile, class Weights, class Walk, class TileAt, class Store>
 KOKKOS_FORCEINLINE_FUNCTION void store_blocks(const Weights& table, const typename Weights::row_view& row,
                                               std::int64_t width, const Walk& walk, const TileAt& tile_at,
                                               const Store& store) {
-  constexpr int block = Weights::block, sharers = sharing_lanes<Tile, block>;
+  constexpr int block = Weights::block, sharers = Walk::has_lanes ? sharing_lanes<Tile, block> : 0;
   const auto load = [](float(&value)[Tile::elements], const auto& tile, int count) {
     load_tile<Tile>(value, &tile.weight[0], count);
   };

@@ -48,6 +48,7 @@ struct position_tiles {
     std::uint8_t index[most];   ///< of the sorted positions in the part
   };
   static_assert(most <= 256, "ferry: a byte holds an index");
+  using shared_memory = batch_part;
 
   template <class Team>
   KOKKOS_FUNCTION void operator()(const Team& team) const {

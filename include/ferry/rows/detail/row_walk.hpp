@@ -78,6 +78,7 @@ struct Kokkos::reduction_identity<ferry::kernels::row_sums<Compute, N>> {
 ///   in_one_tile()      whether no thread or lane has more than one tile of the row
 ///   visit_tiles(visit), is_first_lane()
 ///                      of lanes: for_each_tile and perform without a barrier at the end
+///   has_lanes          lanes share the row
 namespace ferry::kernels {
 
 /// visit(column, count) for the tiles of the columns [first, end), by one thread.
@@ -88,9 +89,11 @@ KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_between(std::int64_t first, std::
     visit(column, static_cast<int>(end - column < Tile::elements ? end - column : Tile::elements));
 }
 
-/// One host thread walks over the row.
+/// One thread walks over the row: a host's, or that of a device without lanes.
 template <class Compute, class Tile>
 struct thread_walk {
+  static constexpr bool has_lanes = false;
+
   std::int64_t width;
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const { return width <= Tile::elements; }
@@ -158,6 +161,8 @@ KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
 template <class Compute, class Tile, class Member, bool OneTile = false>
 class lane_walk {
  public:
+  static constexpr bool has_lanes = true;
+
   KOKKOS_FORCEINLINE_FUNCTION lane_walk(const Member&, std::int64_t width)
       : width_(width), lanes_(group::lanes()), group_(lanes_) {}
 

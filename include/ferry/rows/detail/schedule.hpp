@@ -69,10 +69,15 @@ struct team_chunked {
 /// thread walks over neighbouring items, whatever the schedule.
 namespace ferry::detail::schedule {
 
-/// Kernels that assign rows to the threads of a team, with `lanes()` vector lanes per row.
-template <class Functor>
+/// True if the vector lanes of a thread of a team can share a row.
+template <class Exec>
+inline constexpr bool has_lanes = !is_host_exec<Exec> && execution_backend<Exec>::lane_group::most_lanes > 1;
+
+/// Kernels that assign rows to the threads of a team, with `lanes()` vector lanes per row. A device without
+/// lanes runs them as hosts do, a thread for each row.
+template <class Functor, class Exec>
 inline constexpr bool by_rows_of_teams = requires {
-  requires Functor::takes_teams;
+  requires Functor::takes_teams && has_lanes<Exec>;
 };
 
 /// Flat teams per multiprocessor that the registers of such a kernel must allow: those that wait for memory
@@ -105,7 +110,7 @@ struct flat {
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
                             const Functor& functor) const {
-    if constexpr (by_rows_of_teams<Functor>) {
+    if constexpr (by_rows_of_teams<Functor, Exec>) {
       const auto& tuning = execution_backend<Exec>::tuning(exec);
       const std::int64_t at_once = tuning.flat_team_size / functor.lanes();
       const std::int64_t most = most_teams<Functor>(tuning);
@@ -150,7 +155,7 @@ struct team_chunks {
     return teams_of<tuning_of<Exec>::ordered_team_size>(exec, teams_on(exec), functor.lanes(), functor);
   }
   template <class Exec, class Functor>
-    requires(!by_rows_of_teams<Functor>)
+    requires(!by_rows_of_teams<Functor, Exec>)
   void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
                const Functor& functor) const {
     const int blocks = teams_on(exec);

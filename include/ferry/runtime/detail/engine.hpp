@@ -92,7 +92,7 @@ class engine : public ticket_state_keeper {
     return std::static_pointer_cast<typename execution_backend<Exec>::native_event>(take_event(&exec));
   }
 
-  /// Functions of the backend, see backends/README.md.
+  /// Functions of the backend, see docs/backends.md.
   /// @{
   [[nodiscard]] virtual bool is_host() const = 0;
   [[nodiscard]] virtual event_handle record_on(const void* exec) = 0;
