@@ -8,7 +8,6 @@
 #include "identity.hpp"
 #include "interop.hpp"
 #include "launch.hpp"
-#include "link.hpp"
 #include "several_devices.hpp"
 #include "sort.hpp"
 #include "transfer.hpp"
@@ -34,7 +33,6 @@ template <class Spaces, bool OnHost = Spaces::device_is_host>
 struct kokkos_parts : kokkos::several_devices_functions,
                       kokkos::event_functions,
                       kokkos::identity_functions,
-                      kokkos::link_functions,
                       kokkos::launch_functions,
                       kokkos::arithmetic_functions {
   using scratch_space = device_space;
@@ -43,7 +41,6 @@ template <class Spaces>
 struct kokkos_parts<Spaces, true> : host::several_devices_functions,
                                     host::event_functions,
                                     host::identity_functions,
-                                    host::link_functions,
                                     host::launch_functions,
                                     host::arithmetic_functions {
   using scratch_space = pageable_space;

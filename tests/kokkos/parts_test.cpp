@@ -4,7 +4,7 @@
 #include "../../backends/kokkos/event.hpp"
 #include "../../backends/kokkos/interop.hpp"
 #include "../../backends/kokkos/launch.hpp"
-#include "../../backends/kokkos/link.hpp"
+#include "../../backends/kokkos/launch.hpp"
 
 /// The parts of the backend of Kokkos alone that verbs of a device use, on whatever Kokkos has.
 namespace ferry_test::parts_test {
