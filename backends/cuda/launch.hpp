@@ -140,6 +140,11 @@ class block_team {
   }
   /// Threads of a warp. They call the functions below together.
   static constexpr int lanes = 32;
+  /// Bit l is set where lane l passes true.
+  [[nodiscard]] KOKKOS_FUNCTION std::uint32_t vote([[maybe_unused]] bool bit) const {
+    KOKKOS_IF_ON_DEVICE((return __ballot_sync(0xffffffffu, bit);))
+    KOKKOS_IF_ON_HOST((return bit ? 1u : 0u;))
+  }
   /// Returns when all lanes have called it, with their writes before it visible to all of them.
   KOKKOS_FUNCTION void warp_barrier() const { KOKKOS_IF_ON_DEVICE((__syncwarp();)) }
   KOKKOS_FUNCTION void team_barrier() const { KOKKOS_IF_ON_DEVICE((__syncthreads();)) }

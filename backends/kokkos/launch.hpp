@@ -39,6 +39,7 @@ class block_team {
   [[nodiscard]] KOKKOS_FUNCTION int team_rank() const { return member_.team_rank(); }
   [[nodiscard]] KOKKOS_FUNCTION int team_size() const { return member_.team_size(); }
   static constexpr int lanes = 1;
+  [[nodiscard]] KOKKOS_FUNCTION std::uint32_t vote(bool bit) const { return bit ? 1u : 0u; }
   KOKKOS_FUNCTION void warp_barrier() const {}
   KOKKOS_FUNCTION void team_barrier() const { member_.team_barrier(); }
   template <class T>

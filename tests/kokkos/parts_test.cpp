@@ -4,7 +4,6 @@
 #include "../../backends/kokkos/event.hpp"
 #include "../../backends/kokkos/interop.hpp"
 #include "../../backends/kokkos/launch.hpp"
-#include "../../backends/kokkos/launch.hpp"
 
 /// The parts of the backend of Kokkos alone that verbs of a device use, on whatever Kokkos has.
 namespace ferry_test::parts_test {
@@ -108,8 +107,8 @@ TEST_CASE("teams of launch_blocks have shared memory and barriers", "[kokkos]") 
   std::iota(input.begin(), input.end(), 1);
   put(numbers, input);
   put(sums, std::vector<std::int64_t>(teams, -7));
-  parts::link_functions::launch_blocks(exec, "sum", static_cast<int>(teams), on_host ? 1 : 256,
-                                       sum_of_team{numbers.data(), sums.data(), per_team});
+  parts::launch_functions::launch_blocks(exec, "sum", static_cast<int>(teams), on_host ? 1 : 256,
+                                         sum_of_team{numbers.data(), sums.data(), per_team});
   exec.fence();
   const auto result = take(sums);
   for (std::int64_t t = 0; t < teams; ++t)
