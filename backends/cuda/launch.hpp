@@ -72,6 +72,11 @@ __global__ void __launch_bounds__(Functor::most_threads, Functor::blocks_at_once
 /// device buffer that all kernels share. The host then waits for the last kernel that used the buffer, and a
 /// graph can't repeat it.
 struct launch_functions {
+  /// Lets the second-level cache read a sector from the device's memory.
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch([[maybe_unused]] const void* address) {
+    KOKKOS_IF_ON_DEVICE((asm volatile("prefetch.global.L2 [%0];" ::"l"(address));))
+  }
+
   /// The policy with the hint by which Kokkos passes functors of up to 4 KB as a kernel argument.
   template <class Policy>
   using by_argument = decltype(Kokkos::Experimental::require(

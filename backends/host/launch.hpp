@@ -10,6 +10,8 @@ namespace ferry::host {
 
 /// The calling thread returns from a launch when the kernel has ended.
 struct launch_functions {
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch(const void*) {}
+
   /// Called after parallel_for: waits until the functor has run, if Kokkos does not. Its Serial, OpenMP
   /// and Threads do, its HPX need not.
   template <HostExecutionSpace Exec>

@@ -75,6 +75,8 @@ struct run_blocks {
 };
 
 struct launch_functions {
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch(const void*) {}
+
   /// The policy with the hint by which Kokkos passes functors of up to 4 KB as a kernel argument.
   template <class Policy>
   using by_argument = decltype(Kokkos::Experimental::require(
