@@ -165,28 +165,6 @@ struct pair_of {
   using batch = Batch;
 };
 
-/// scatter and scatter_add by plain loops. `add`: to the elements of the row.
-template <class Duplicates>
-void write_rows(std::vector<double>& table, const std::vector<std::int64_t>& ids,
-                const std::vector<double>& values, bool add, const Duplicates&) {
-  for (std::size_t row = 0; row < rows; ++row) {
-    std::vector<std::size_t> positions;
-    for (std::size_t p = 0; p < ids.size(); ++p)
-      if (ids[p] == static_cast<std::int64_t>(row)) positions.push_back(p);
-    if (positions.empty()) continue;
-    for (std::size_t c = 0; c < width; ++c) {
-      double sum = 0;
-      for (const std::size_t p : positions) sum += values[p * width + c];
-      double written = sum;
-      if constexpr (std::is_same_v<Duplicates, ferry::duplicates::last>)
-        written = values[positions.back() * width + c];
-      if constexpr (std::is_same_v<Duplicates, ferry::duplicates::first>)
-        written = values[positions.front() * width + c];
-      table[row * width + c] = (add ? table[row * width + c] : 0) + written;
-    }
-  }
-}
-
 TEMPLATE_TEST_CASE("verbs move short rows of LayoutLeft arrays by columns", "[columns]",
                    (pair_of<points<double, LayoutLeft>, points<double, LayoutLeft>>),
                    (pair_of<points<double, LayoutLeft>, points<double, LayoutRight>>),
@@ -214,8 +192,9 @@ TEMPLATE_TEST_CASE("verbs move short rows of LayoutLeft arrays by columns", "[co
     fill(batch, random);
     const auto values = content_of(batch);
     const auto compare = [&](auto duplicates, auto adds) {
-      auto expected = content_of(table);
-      write_rows(expected, ids, values, adds, duplicates);
+      const std::string_view how =
+          duplicates.name == "duplicates::sum_any_order" ? "duplicates::sum" : duplicates.name;
+      const auto expected = scattered(content_of(table), width, ids, values, adds, how);
       const auto write = [&](const auto& named) {
         if constexpr (adds)
           ferry::scatter_add(exec, table, named, batch, duplicates).wait();
@@ -282,30 +261,6 @@ TEST_CASE("errors of verbs by columns name the whole table, and nothing is half 
     heard +=
         said<ferry::out_of_range>([&] { ferry::gather(exec, table, good, batch).wait(); }).empty() ? 0 : 1;
   CHECK(heard == 1);
-}
-
-TEST_CASE("rows of tensors go to and from LayoutLeft arrays", "[columns]") {
-  const exec_space exec;
-  auto random = generator(313);
-  points<float, LayoutLeft> particles("particles", rows);
-  fill(particles, random);
-  const auto ids = unique_indices<std::int64_t>(random, n, rows);
-  ferry::tensor<float, ferry::device_space> batch("batch", n, width);
-  ferry::gather(exec, particles, ids, batch).wait();
-  const auto content = content_of(particles);
-  const auto rows_of_ids = take(batch);
-  for (std::size_t p = 0; p < n; ++p)
-    for (std::size_t c = 0; c < width; ++c)
-      REQUIRE(static_cast<double>(rows_of_ids[p * width + c]) ==
-              content[static_cast<std::size_t>(ids[p]) * width + c]);
-  poison(particles);
-  ferry::scatter(exec, particles, ids, batch, ferry::duplicates::assume_unique{}).wait();
-  const auto written = content_of(particles);
-  for (std::size_t row = 0; row < rows; ++row) {
-    const bool named = std::find(ids.begin(), ids.end(), static_cast<std::int64_t>(row)) != ids.end();
-    for (std::size_t c = 0; c < width; ++c)
-      REQUIRE(written[row * width + c] == (named ? content[row * width + c] : -12345.0));
-  }
 }
 
 }  // namespace ferry_test::any_width_test

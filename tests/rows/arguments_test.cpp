@@ -142,20 +142,6 @@ TEST_CASE("operands that share memory are refused by name", "[errors]") {
   shared(columns(7, 15, 20), columns(0, 8, 3));
 }
 
-TEST_CASE("bad indices are found where rows have no elements", "[errors]") {
-  const exec_space exec;
-  ferry::tensor<float, ferry::device_space> table("table", 3, 0), batch("batch", 4, 0);
-  const std::vector<int> bad{1, 2, 3, 3}, good{0, 1, 2, 2};
-  CHECK_THROWS_MATCHES(ferry::gather(exec, table, bad, batch).wait(), ferry::out_of_range,
-                       says("2 of 4 indices are outside of 'table' [3 x 0]"));
-  CHECK_THROWS_AS(ferry::scatter(exec, table, bad, batch, ferry::duplicates::assume_unique{}).wait(),
-                  ferry::out_of_range);
-  CHECK_THROWS_AS(ferry::gather(exec, table, ferry::make_plan(exec, bad, 3), batch).wait(),
-                  ferry::out_of_range);
-  CHECK_NOTHROW(ferry::gather(exec, table, good, batch).wait());
-  CHECK_NOTHROW(ferry::gather(exec, table, bad, batch, ferry::bounds::skip{}).wait());
-}
-
 TEST_CASE("memory that a verb can't have is missed by the verb's name", "[errors][budget]") {
   const exec_space exec;
   const auto ids = make<ferry::device_space>("which", std::vector<std::int64_t>(40000, 1));
@@ -204,63 +190,5 @@ struct row_batch {
     return scattered(content, width, ids, batch, adds, duplicates);
   }
 };
-
-TEST_CASE("batches of every size with distinct rows and with one row", "[scatter][search]") {
-  for (const std::size_t n : sizes)
-    for (const bool distinct : {true, false}) {
-      CAPTURE(n, distinct);
-      const row_batch rows_of_batch(n, distinct);
-      const auto& exec = rows_of_batch.exec;
-      CHECK(close(rows_of_batch.written([&](auto& table, const auto& indices, const auto& values) {
-        ferry::scatter(exec, table, indices, values).wait();
-      }),
-                  rows_of_batch.oracle(false, "duplicates::last")));
-      CHECK(close(rows_of_batch.written([&](auto& table, const auto& indices, const auto& values) {
-        ferry::scatter_add(exec, table, indices, values).wait();
-      }),
-                  rows_of_batch.oracle(true, "duplicates::sum")));
-      if (!distinct) continue;
-      CHECK(close(rows_of_batch.written([&](auto& table, const auto& indices, const auto& values) {
-        ferry::scatter(exec, table, indices, values, ferry::duplicates::assume_unique{}).wait();
-      }),
-                  rows_of_batch.oracle(false, "duplicates::last")));
-      CHECK(close(rows_of_batch.written([&](auto& table, const auto& indices, const auto& values) {
-        ferry::scatter_add(exec, table, indices, values, ferry::duplicates::assume_unique{}).wait();
-      }),
-                  rows_of_batch.oracle(true, "duplicates::sum")));
-    }
-}
-
-TEST_CASE("batches of every size whose last index is bad write nothing", "[scatter][search]") {
-  for (const std::size_t n : sizes)
-    for (const bool distinct : {true, false}) {
-      CAPTURE(n, distinct);
-      row_batch rows_of_batch(n, distinct);
-      rows_of_batch.ids.back() = rows + 5;
-      const auto& exec = rows_of_batch.exec;
-      const auto refused = [&](const auto& verb) {
-        CHECK(same_bits(rows_of_batch.written([&](auto& table, const auto& indices, const auto& values) {
-          CHECK_THROWS_MATCHES(verb(table, indices, values).wait(), ferry::out_of_range,
-                               MessageMatches(ContainsSubstring(std::to_string(rows + 5)) &&
-                                              ContainsSubstring(std::to_string(n - 1))));
-        }),
-                        rows_of_batch.content));
-      };
-      using ferry::duplicates::assume_unique;
-      refused([&](auto& table, const auto& indices, const auto& values) {
-        return ferry::scatter(exec, table, indices, values);
-      });
-      refused([&](auto& table, const auto& indices, const auto& values) {
-        return ferry::scatter_add(exec, table, indices, values);
-      });
-      if (!distinct) continue;
-      refused([&](auto& table, const auto& indices, const auto& values) {
-        return ferry::scatter(exec, table, indices, values, assume_unique{});
-      });
-      refused([&](auto& table, const auto& indices, const auto& values) {
-        return ferry::scatter_add(exec, table, indices, values, assume_unique{});
-      });
-    }
-}
 
 }  // namespace ferry_test::arguments_test

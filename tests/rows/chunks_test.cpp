@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
+
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/chunks.hpp>
 #include <ferry/runtime/detail/launch.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <random>
-#include <vector>
 
 /// The device's kernel for rows of any width, run on a host.
 namespace ferry_test::chunks_test {

@@ -3,8 +3,6 @@
 #include "support/oracle.hpp"
 #include "support/test.hpp"
 
-#include <Kokkos_Core.hpp>
-
 namespace ferry_test::clone_test {
 
 // The copies between all spaces are those of copy.

@@ -4,10 +4,6 @@
 #include <ferry/rows/detail/copy_box.hpp>
 #include <ferry/rows/detail/copy_staged.hpp>
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 /// The parts of a copy, each against plain loops. Kernels of a device are called here element by element.
 namespace ferry_test::copy_box_test {
 

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
 #include <ferry/rows/detail/drawn_floats.hpp>
-#include <ferry/rows/init_scaled.hpp>
 
 #include "reference/random.hpp"
-#include "support/arrays.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <vector>
 
 /// Initial values of elements that are drawn as floats.
 namespace ferry_test::drawn_floats_test {
@@ -69,7 +55,7 @@ TEST_CASE("runs of a host have the bits of single floats", "[init][floats]") {
   check_runs(random::normal_floats{seed, 0.5f, -3.0f, -1.0f, 4.0f, -1200000000, 2100000000u, 4});
 }
 
-TEST_CASE("the quantile in float is that of erfc", "[init][floats]") {
+TEST_CASE("the quantile in float is that of erfc", "[init][floats][once]") {
   auto random = generator(2);
   const auto check = [](std::int32_t place) {
     const double expected = reference::normal_quantile(place | 1);
@@ -177,20 +163,6 @@ TEST_CASE("slices and strides hold the values of their positions", "[init][float
       const std::size_t row = i / width;
       REQUIRE(whole[i] == (row >= 11 && row < 28 ? part[i - 11 * width] : poison));
     }
-  }
-}
-
-TEST_CASE("zeros and constants fill slices and nothing else", "[init][floats]") {
-  const exec_space exec;
-  ferry::tensor<double, ferry::device_space> table("table", 100, 7);
-  ferry::init::constant(exec, table, -3.5);
-  ferry::init::zeros(exec, table.rows_between(3, 50));
-  ferry::init::constant(exec, table.rows_between(50, 51), -0.0);  // a zero with bits
-  const auto got = take(table);
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double expected = i / 7 < 3 || i / 7 > 50 ? -3.5 : 0.0;
-    REQUIRE(got[i] == expected);
-    REQUIRE(std::signbit(got[i]) == (i / 7 == 50 || expected != 0.0));
   }
 }
 

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
+
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
-#include <ferry/tensor/half.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
-#include <cstring>
-#include <random>
-#include <vector>
 
 /// A device's kernels for rows without packets, run on a host.
 namespace ferry_test::masked_tiles_test {

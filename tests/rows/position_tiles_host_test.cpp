@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <ferry/policy/bounds.hpp>
-#include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/position_tiles.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 /// The kernel by which a device adds in any order, run by this thread as a team of one.
 namespace ferry_test::position_tiles_host_test {

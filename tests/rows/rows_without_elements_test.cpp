@@ -3,8 +3,6 @@
 
 #include <ferry/int8.hpp>
 
-#include <set>
-
 /// Tables of extents [n x 0]: nothing moves, but what a verb says of rows and indices is the same as for any width.
 namespace ferry_test::rows_without_elements_test {
 
@@ -77,71 +75,6 @@ TEST_CASE("scatters of rows without elements report bad and repeated indices", "
   reports_as_any_other([&](const auto& indices, auto... policies) {
     return ferry::scatter(exec, codes, indices, batch, policies...);
   });
-}
-
-TEST_CASE("a cooperative scatter of rows without elements reports repeated indices",
-          "[errors][no_elements]") {
-  const exec_space exec;
-  const ferry::tensor<float, ferry::device_space> batch("batch", good.size(), 0);
-  ferry::tensor<float, ferry::pinned_space> table("table", rows, 0);
-  const ferry::path::cooperative path;
-  CHECK_THROWS_MATCHES(ferry::scatter(exec, table, repeated, batch, path, ferry::duplicates::reject{}).wait(),
-                       ferry::invalid_argument, a_row_is_repeated());
-  CHECK_THROWS_MATCHES(ferry::scatter(exec, table, bad, batch, path).wait(), ferry::out_of_range,
-                       two_are_outside());
-  CHECK_NOTHROW(ferry::scatter(exec, table, good, batch, path).wait());
-}
-
-/// Steps and rows are counted as for any width, and by none that throws.
-template <class StepCount, class Space, class Rule, class BatchSpace, class Path>
-void rows_are_counted(const Rule& rule, const ferry::tensor<float, BatchSpace>& grads, Path path) {
-  CAPTURE(Rule::name, Space::name, BatchSpace::name, path.name, StepCount::name);
-  const exec_space exec;
-  ferry::tensor<float, Space> table("table", rows, 0);
-  auto state = ferry::optim::make_state(rule, table);
-  std::vector<std::uint32_t> expected(rows, 0);
-  const auto step = [&](const auto& indices, auto... policies) {
-    return ferry::step(exec, rule, table, state, indices, grads, path, StepCount{}, policies...);
-  };
-  std::uint32_t step_number = 0;
-  const auto counts_of = [&](const std::vector<int>& named) {
-    ++step_number;
-    for (const int row : std::set(named.begin(), named.end())) {
-      auto& count = expected[static_cast<std::size_t>(row)];
-      count = StepCount::catches_up ? step_number : count + 1;
-    }
-    CHECK(take(state.row_steps()) == expected);
-    CHECK(state.steps() == static_cast<std::int64_t>(step_number));
-  };
-  step(good).wait();
-  counts_of(good);
-  step(repeated).wait();
-  counts_of(repeated);
-  step(ferry::make_plan(exec, repeated, rows)).wait();
-  counts_of(repeated);
-  step(good, ferry::duplicates::assume_unique{}).wait();
-  counts_of(good);
-  step(good, ferry::duplicates::reject{}, ferry::nonfinite::reject{}).wait();
-  counts_of(good);
-
-  CHECK_THROWS_MATCHES(step(bad).wait(), ferry::out_of_range, two_are_outside());
-  CHECK_THROWS_MATCHES(step(bad, ferry::duplicates::assume_unique{}).wait(), ferry::out_of_range,
-                       two_are_outside());
-  CHECK_THROWS_MATCHES(step(repeated, ferry::duplicates::reject{}).wait(), ferry::invalid_argument,
-                       a_row_is_repeated());
-  CHECK(take(state.row_steps()) == expected);
-  CHECK(state.steps() == static_cast<std::int64_t>(step_number));
-}
-
-TEMPLATE_TEST_CASE("steps on rows without elements count rows", "[optim][no_elements]", ferry::device_space,
-                   ferry::pageable_space) {
-  const ferry::tensor<float, ferry::device_space> on_device("grads", good.size(), 0);
-  const ferry::tensor<float, ferry::pageable_space> on_host("grads", good.size(), 0);
-  using ferry::step_count::per_row;
-  rows_are_counted<per_row, TestType>(ferry::optim::adam{}, on_device, ferry::path::automatic{});
-  rows_are_counted<per_row, TestType>(ferry::optim::rowwise_adagrad{}, on_host, ferry::path::staged{});
-  rows_are_counted<ferry::step_count::catch_up, TestType>(ferry::optim::adam{}, on_device,
-                                                          ferry::path::automatic{});
 }
 
 TEST_CASE("steps on rows without elements report bad and repeated indices", "[optim][no_elements]") {

@@ -5,8 +5,6 @@
 
 #include <ferry/int8.hpp>
 
-#include <Kokkos_Core.hpp>
-
 /// Slices where verbs take tensors: nothing outside of them is read or written, and verbs on them keep the order of
 /// the tensors' reads and writes.
 namespace ferry_test::slices_test {

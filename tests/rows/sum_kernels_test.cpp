@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <numeric>
-#include <random>
-#include <type_traits>
-#include <vector>
 
 /// The kernels by which a device sums long segments, run by this thread on the arrays of a plan.
 namespace ferry_test::sum_kernels_test {
@@ -167,7 +154,7 @@ TEST_CASE("a device's kernel sums the pieces of some columns", "[sum_order]") {
   CHECK(written == (2 + 9 + 256) * width);
 }
 
-TEST_CASE("a device's kernels sum long segments and update their rows", "[sum_order]") {
+TEST_CASE("a device's kernels sum long segments and update their rows", "[sum_order][once]") {
   using packed = kernels::packed_tile;
   using single = kernels::single_tile;
   using masked = kernels::masked_tile;

@@ -59,7 +59,7 @@ void check_winners(const std::vector<std::int64_t>& ids, std::int64_t rows) {
       while (last > 0 && named[last - 1].first == named[i].first) --last;
     winners[static_cast<std::size_t>(named[i].second)] = named[last].second;
     rows_named[static_cast<std::size_t>(named[i].second)] = named[i].first;
-    if (named.size() > 20000 && named.front().first == named.back().first) {  // one row: no quadratic loop
+    if (named.size() > 5000 && named.front().first == named.back().first) {  // one row: no quadratic loop
       std::fill(winners.begin(), winners.end(), Last ? named.back().second : named.front().second);
       std::fill(rows_named.begin(), rows_named.end(), named.front().first);
       break;
@@ -75,7 +75,7 @@ TEST_CASE("each row's winner in a hash table", "[scatter][winners]") {
     check_winners<true>(ids, rows);
     check_winners<false>(ids, rows);
   };
-  for (const std::size_t n : {1u, 2u, 3u, 33u, 1024u, 1025u, 30000u}) {
+  for (const std::size_t n : {1u, 2u, 33u, 1025u, 9000u}) {
     std::vector<std::int64_t> any(n), few(n), wide(n), apart(n);
     for (std::size_t p = 0; p < n; ++p) {
       any[p] = static_cast<std::int64_t>(random() % 50000) - 100;
@@ -107,7 +107,7 @@ TEMPLATE_TEST_CASE("large scatters keep the last value, or the first", "[scatter
                    std::uint8_t) {
   auto random = generator(92);
   const exec_space exec;
-  for (const std::size_t n : {4096u, 4097u, 20001u})
+  for (const std::size_t n : {4097u, 20001u})
     for (const std::size_t width : {1u, 3u, 16u, 33u}) {
       if (sizeof(TestType) == 1 && n * width > 100'000) continue;
       CAPTURE(n, width);
