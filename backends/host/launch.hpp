@@ -3,6 +3,8 @@
 
 #include <ferry/concepts/execution_space.hpp>
 
+#include <Kokkos_Macros.hpp>
+
 #include <string>
 #include <string_view>
 
