@@ -98,8 +98,8 @@ namespace detail {
 
 /// Each different row of a plan is read once, to the first of its positions, and copied from there to the
 /// others; both passes give each thread equally many positions, however often a row comes.
-template <class Path, class Order, class Exec, class Access, class Out>
-void gather_once(launch_context<Exec>& call, const Order& order, const std::string& label,
+template <class Path, class Occupancy, class Exec, class Access, class Out>
+void gather_once(launch_context<Exec>& call, const std::string& fetch, const std::string& expand,
                  const Access& access, const row_plan& plan, const Out& out) {
   const std::int64_t n = plan.positions();
   const plan_storage& store = *plan.storage();
@@ -110,8 +110,8 @@ void gather_once(launch_context<Exec>& call, const Order& order, const std::stri
   [[maybe_unused]] const auto traffic =
       count_transfer<Path>(call, access.table(), out, n * access.row_bytes());
   call.writes_to(out);
-  const std::string& expand = call.label_part(label, "expand");
-  launch_gather(call.exec(), label, rows, out, access.places(call, heads, n, plan.storage()), n, order);
+  const auto order = schedule::limited<Occupancy>(call.exec(), schedule::flat{});
+  launch_gather(call.exec(), fetch, rows, out, access.places(call, heads, n, plan.storage()), n, order);
   launch_gather(call.exec(), expand, read_only(out), out, kernels::repeated_positions{heads, store.inverse},
                 n, order);
 }
@@ -135,8 +135,7 @@ ticket run_gather(const Exec& exec, const Access& access, const Batch& batch, co
   if constexpr (Access::template gathers_apart<Path, Exec, out_space>) {
     access.template gather_apart<Path, Bounds>(call, batch, out);
   } else if constexpr (is_plan<Batch> && !Path::sorts && Access::template gathers_once<out_space>) {
-    gather_once<Path>(call, schedule::limited<occupancy_policy>(exec, schedule::flat{}), label, access, batch,
-                      out);
+    gather_once<Path, occupancy_policy>(call, label, call.label_part(label, "expand"), access, batch, out);
   } else {
     [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
     if constexpr (Path::sorts) {

@@ -22,7 +22,8 @@ ticket gather_unique_on(const Exec& exec, const Access& access, const row_plan& 
   launch_context<Exec> call(exec, "gather_unique");
   call.use(plan.storage());
   if (out.size() != 0)
-    gather_once<path::direct>(call, call.label("fetch"), call.label("expand"), access, plan, out);
+    gather_once<path::direct, occupancy::full>(call, call.label("fetch"), call.label("expand"), access, plan,
+                                               out);
   return call.finish(access.table(), plan.positions(), plan.storage()->signed_indices);
 }
 
