@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shards_kit.hpp"
 
-#include <ferry/distributed/sharded/detail/coded_shards.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
-
 /// Sharded tables of quantized rows against numbers that plain loops decode.
 namespace ferry_test::quantized_shards_test {
 
@@ -136,61 +133,8 @@ void compare_gathers(std::uint64_t salt, std::size_t columns) {
 TEST_CASE("gather decodes the rows of sharded quantized tables", "[quantized][distributed]") {
   compare_gathers<quantization::mxfp8, ferry::bhalf_t, host, ferry::device_space>(702, 32);
   compare_gathers<quantization::nvfp4, float>(704, 48);
-  compare_gathers<quantization::e4m3, double>(705, 37);
   compare_gathers<by_rows, float>(706, 7);
   compare_gathers<six_bits, float>(707, 32);
-}
-
-/// Rows of shards that begin anywhere, as a device's threads decode them.
-template <class Q, class Out>
-void decode_as_device(std::uint64_t salt, std::size_t columns) {
-  using memory_type = ferry::kernels::codes_of_shards<Q>;
-  using source = ferry::kernels::rows_in_shards<ferry::kernels::listed_rows, ferry::sharding::cyclic>;
-  auto random = generator(salt);
-  const std::size_t rows = 17, ranks = 3, n = 40;
-  const auto bytes = random_codes<Q>(random, rows, columns);
-  const auto numbers = decoded<Q, Out>(bytes);
-  const auto scales = elements_of<typename Q::scale_type>(bytes.scales);
-  const std::size_t row_bytes = code_bytes<Q>(columns), blocks = scale_count<Q>(columns);
-  for (const std::size_t shift : {0u, 1u, 4u, 8u, 13u}) {
-    CAPTURE(Q::name, columns, shift);
-    alignas(16) static unsigned char memory[3][1 << 13];
-    alignas(16) static unsigned char target[1 << 17];
-    std::vector<std::vector<typename Q::scale_type>> shard_scales(ranks);
-    memory_type table{};
-    table.row_bytes = static_cast<std::int64_t>(row_bytes);
-    table.blocks = static_cast<std::int64_t>(blocks);
-    table.tensor_scale = bytes.tensor_scale;
-    for (std::size_t r = 0; r < ranks; ++r) {
-      unsigned char* const begin = memory[r] + 16 + (r == 1 ? shift : 0);
-      std::size_t place = 0;
-      for (std::size_t row = r; row < rows; row += ranks, ++place) {
-        std::copy_n(bytes.codes.data() + row * row_bytes, row_bytes, begin + place * row_bytes);
-        if (!scales.empty())
-          shard_scales[r].insert(shard_scales[r].end(),
-                                 scales.begin() + static_cast<std::ptrdiff_t>(row * blocks),
-                                 scales.begin() + static_cast<std::ptrdiff_t>((row + 1) * blocks));
-      }
-      table.codes[r] = reinterpret_cast<const std::byte*>(begin);
-      table.ends[r] = table.codes[r] + place * row_bytes;
-      if constexpr (ferry::has_scales<Q>) table.scales[r] = shard_scales[r].data();
-    }
-    auto ids = indices<std::int64_t>(random, n, rows);
-    ids[5] = -1;
-    const auto poison = values<Out>(random, n * columns);
-    const auto expected = gathered(numbers, columns, ids, poison);
-    auto* const out = reinterpret_cast<Out*>(target);
-    check_decode(table,
-                 source{{ids.data()}, {}, static_cast<std::int64_t>(rows), static_cast<int>(ranks), -1}, n,
-                 columns, out, poison, expected);
-  }
-}
-
-TEST_CASE("threads of a device decode rows of shards", "[quantized][distributed]") {
-  decode_as_device<quantization::mxfp8, ferry::bhalf_t>(741, 96);
-  decode_as_device<quantization::nvfp4, float>(742, 48);
-  decode_as_device<by_rows, ferry::half_t>(743, 33);
-  decode_as_device<six_bits, float>(745, 32);
 }
 
 /// quantize and dequantize of all rows.
@@ -245,7 +189,6 @@ void compare_whole(std::uint64_t salt, std::size_t columns) {
 TEST_CASE("quantize encodes the shards as an ordinary table", "[quantized][distributed]") {
   compare_whole<quantization::mxfp8, float>(711, 64);
   compare_whole<quantization::nvfp4, ferry::half_t>(712, 32);
-  compare_whole<by_rows, double>(713, 9);
   compare_whole<quantization::rowwise_int8, float>(715, 13);
 }
 
@@ -308,7 +251,6 @@ void compare_bags(std::uint64_t salt, std::size_t columns) {
 
 TEST_CASE("gather_bags pools rows of sharded quantized tables", "[quantized][distributed]") {
   compare_bags<quantization::mxfp8, host>(721, 32);
-  compare_bags<quantization::nvfp4, ferry::device_space>(722, 48);
   compare_bags<by_rows, host>(723, 5);
 }
 

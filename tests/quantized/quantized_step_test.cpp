@@ -60,7 +60,7 @@ void train_quantization() {
   using adam = ferry::optim::adam;
   using sgd = ferry::optim::sgd;
   using scale_space = std::conditional_t<Q::in_records, mapped_space, device_space>;
-  const ferry::path::automatic path;
+  const ferry::path::direct path;
   for (const std::size_t width : {32u, 96u, 256u}) {
     train<Q, mapped_space, scale_space, sgd, 0, nearest>({.lr = 15.0, .weight_decay = 0.01}, width, path);
     train<Q, mapped_space, scale_space, adam, 2, stochastic>({.lr = 0.2}, width, path);
@@ -85,7 +85,6 @@ TEMPLATE_TEST_CASE("a step on quantized rows of every space and path", "[optim][
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
     train<quantization::mxfp8, TestType, TestType, ferry::optim::adam, 2, nearest>({.lr = 0.2}, 64, path);
-    train<quantization::e4m3, TestType, TestType, ferry::optim::sgd, 0, stochastic>({.lr = 15.0}, 33, path);
     for (const std::size_t width : {4u, 131u})
       train<quantization::rowwise_int8, TestType, TestType, ferry::optim::adam, 2, nearest>({.lr = 0.02},
                                                                                             width, path);
