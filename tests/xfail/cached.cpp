@@ -21,7 +21,7 @@ ferry::tensor<float, ferry::device_space> rows("rows", 1, 4);
 ferry::scatter(exec, hot, std::vector{1}, rows).wait();
 
 // ---- cached_gather_of_occupancy: Verbs on rows take no share of the device.
-// expected-first-error: the trailing arguments must be policies: path::*, bounds::*, duplicates::*
+// expected-error: verbs on a cached_table take no occupancy policy; resolve does
 ferry::cached_table hot(table, ferry::cache::lru{.slots = 2});
 // legal: ferry::gather(exec, hot, indices, batch).wait();
 ferry::gather(exec, hot, indices, batch, ferry::occupancy::blocks<8>{}).wait();

@@ -89,6 +89,8 @@ class table_access<cached_table<Table, Policy>> {
 
   template <class Exec, class Chosen, bool Gathers = false>
   static consteval void require() {
+    static_assert(!Chosen::template names<occupancy_category>,
+                  "ferry: verbs on a cached_table take no occupancy policy; resolve does.");
     require_cached_verb<Exec, Chosen, Gathers && !is_quantized<Table>>();
   }
   static consteval void require_writable() { detail::require_writable<Table>(); }

@@ -174,7 +174,7 @@ template <class Occupancy, class Exec, class Order>
     return order;
   } else {
     static_assert(std::is_same_v<Order, flat> || std::is_same_v<Order, team_chunks>,
-                  "ferry: occupancy::* does not limit verbs on a cached_table whose batches are searched.");
+                  "ferry: occupancy::* limits kernels that walk over the rows of a batch.");
     team_chunks chunks;
     int most = static_cast<int>(most_blocks<Occupancy>(exec));
     if constexpr (std::is_same_v<Order, team_chunks>) {
