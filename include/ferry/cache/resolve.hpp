@@ -71,9 +71,9 @@ consteval bool require_resolve() {
 template <class Exec, class Slots>
 consteval bool require_slots() {
   require_output<Slots>();
-  using slot = typename traits_of<Slots>::value_type;
-  constexpr bool is_slot = std::is_same_v<slot, std::int32_t> || std::is_same_v<slot, std::int64_t>;
-  static_assert(is_slot || std::is_const_v<slot>, "ferry: resolve writes slots of int32 or int64.");
+  using slot_type = typename traits_of<Slots>::value_type;
+  constexpr bool is_slot = std::is_same_v<slot_type, std::int32_t> || std::is_same_v<slot_type, std::int64_t>;
+  static_assert(is_slot || std::is_const_v<slot_type>, "ferry: resolve writes slots of int32 or int64.");
   constexpr bool is_reached = may_dereference<Exec, typename traits_of<Slots>::memory_space>();
   static_assert(is_reached, "ferry: kernels write the slots of a resolve, so they must reach their memory.");
   return is_slot && is_reached;
