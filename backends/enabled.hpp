@@ -5,7 +5,7 @@
 
 #include "host/backend.hpp"
 
-// The only place that tests which device Kokkos was built for. FERRY_BACKEND_KOKKOS asks for the backend of
+// No other file tests which device Kokkos was built for. FERRY_BACKEND_KOKKOS asks for the backend of
 // Kokkos alone, which a device without a backend of its own takes by itself.
 #if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || defined(KOKKOS_ENABLE_SYCL) || \
     defined(KOKKOS_ENABLE_OPENMPTARGET) || defined(KOKKOS_ENABLE_OPENACC)

@@ -16,7 +16,7 @@ enum class facility {
   devices,        ///< other than the one that Kokkos uses: refused by its number
   captures,       ///< into graphs: verbs do not see them, and must not be captured
   shared_memory,  ///< between processes: ranks exchange rows by host memory
-  grids,          ///< whose blocks meet: a plan takes several launches
+  grids,          ///< with a barrier for all blocks: a plan takes several launches
   instructions,   ///< for atomics and conversions: kernels take those of every device
   lanes,          ///< that exchange values: one thread has a row
   events,         ///< in queues: an instance waits for another one in the calling thread

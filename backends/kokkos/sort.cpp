@@ -28,7 +28,7 @@ struct digit_pass {
   std::int64_t runs;
   int shift;
   int width;              ///< bits: the last digit must not look past those of the sort
-  std::uint64_t* counts;  ///< [digits][runs]; then the places of the first keys
+  std::uint64_t* counts;  ///< [digits][runs]; then the offsets of the first keys
 
   static std::int64_t runs_for(std::int64_t count) {
     return std::clamp<std::int64_t>((count + run_keys - 1) / run_keys, 1, most_runs);
@@ -51,7 +51,7 @@ struct count_digits : digit_pass {
 };
 
 /// A scan: each count becomes the number of keys before.
-struct place_digits {
+struct sum_digits {
   std::uint64_t* counts;
 
   using value_type = std::uint64_t;
@@ -67,9 +67,9 @@ struct move_keys : digit_pass {
     std::uint64_t next[digits];
     for (int d = 0; d < digits; ++d) next[d] = counts[d * runs + run];
     for (std::int64_t i = begin(run); i < begin(run + 1); ++i) {
-      const std::uint64_t key = keys[i], place = next[digit(key)]++;
-      keys_out[place] = key;
-      if (values != nullptr) values_out[place] = values[i];
+      const std::uint64_t key = keys[i], offset = next[digit(key)]++;
+      keys_out[offset] = key;
+      if (values != nullptr) values_out[offset] = values[i];
     }
   }
 };
@@ -92,7 +92,7 @@ void sort_functions::sort_pairs(const Exec& exec, std::uint64_t*& keys, std::uin
                                 std::int64_t*& values, std::int64_t* other_values, std::int64_t count,
                                 int first_bit, int bits, void* workspace, std::size_t) {
   static const std::string count_label = "ferry::make_plan::sort::count";
-  static const std::string place_label = "ferry::make_plan::sort::place";
+  static const std::string sum_label = "ferry::make_plan::sort::sum";
   static const std::string move_label = "ferry::make_plan::sort::move";
   if (count <= 1) return;
   const std::int64_t runs = digit_pass::runs_for(count);
@@ -102,7 +102,7 @@ void sort_functions::sort_pairs(const Exec& exec, std::uint64_t*& keys, std::uin
                           count, runs,   shift,      std::min(digit_pass::digit_bits, bits - shift),
                           counts};
     launch_functions::launch_range(exec, count_label, runs, count_digits{pass});
-    scan(exec, place_label, runs * digit_pass::digits, place_digits{counts});
+    scan(exec, sum_label, runs * digit_pass::digits, sum_digits{counts});
     launch_functions::launch_range(exec, move_label, runs, move_keys{pass});
     std::swap(keys, other_keys);
     std::swap(values, other_values);

@@ -76,6 +76,39 @@ TEST_CASE("a host function that computes, before a cooperative gather of its str
   }
 }
 
+TEST_CASE("a host function that computes, before a staged gather of its stream", "[slots][host_function]") {
+  const watchdog dog("a host function before a staged gather");
+  operands<ferry::pageable_space> problem(92);
+  const stream queue(cudaStreamNonBlocking);
+  for (int round = 0; round < 3; ++round) {
+    put(problem.batch, std::vector<float>(n * width, -1.0f));
+    std::atomic<std::int64_t> sum{0};
+    check(cudaLaunchHostFunc(queue.handle(), compute_late, &sum));
+    ferry::gather(queue.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
+    CHECK(sum == 1000);
+    CHECK(same_bits(take(problem.batch), problem.expected));
+  }
+}
+
+TEST_CASE("a staged gather into what another stream reads after a host function", "[slots][host_function]") {
+  const watchdog dog("a staged gather after another stream's host function");
+  operands<ferry::pageable_space> problem(93);
+  const stream a(cudaStreamNonBlocking), b(cudaStreamNonBlocking);
+  const std::vector<float> before(n * width, 2.0f);
+  ferry::tensor<float, ferry::device_space> result("seen", n, width);
+  for (int round = 0; round < 3; ++round) {
+    put(problem.batch, before);
+    std::atomic<std::int64_t> sum{0};
+    check(cudaLaunchHostFunc(b.handle(), compute_late, &sum));
+    auto read = ferry::copy(b.exec(), problem.batch, result);
+    ferry::gather(a.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
+    read.wait();
+    CHECK(sum == 1000);
+    CHECK(same_bits(take(result), before));
+    CHECK(same_bits(take(problem.batch), problem.expected));
+  }
+}
+
 TEST_CASE("a cooperative scatter after a host function that computes", "[slots][host_function]") {
   const watchdog dog("a cooperative scatter after a host function");
   operands<ferry::pinned_space> problem(94);

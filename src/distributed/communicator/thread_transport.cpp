@@ -35,7 +35,7 @@ class watched_condition {
   explicit watched_condition(int threads)
       : watches_(std::thread::hardware_concurrency() >= static_cast<unsigned>(threads)) {}
 
-  /// Locks the mutex. Threads that meet want it at once, each for less than a microsecond: one that slept for
+  /// Locks the mutex. Threads of a round want it at once, each for less than a microsecond: one that slept for
   /// it would come late to the next meeting, too.
   [[nodiscard]] std::unique_lock<std::mutex> lock(std::mutex& guard) const {
     std::unique_lock<std::mutex> ownership(guard, std::defer_lock);
@@ -83,7 +83,7 @@ class watched_condition {
   std::condition_variable sleepers_;
 };
 
-/// Threads of one process. Ranks meet under a mutex; the last one that arrives compares the notes and ends
+/// Threads of one process. Ranks join a round under a mutex; the last one that arrives compares the notes and ends
 /// the round for all. Data is copied from the sender's memory by the receiver, outside of the mutex: by the
 /// calling thread, or on the receiver's device after the work that the sender has published.
 class thread_transport final : public transport {
@@ -126,7 +126,7 @@ class thread_transport final : public transport {
                   std::byte* parts) override {
     std::unique_lock lock = changed_.lock(guard_);
     bring(seat_of(rank), part, nullptr);
-    meet(lock, rank, note);
+    join_round(lock, rank, note);
     throw_failed(rank);
     if (!gathered_.empty()) std::memcpy(parts, gathered_.data(), gathered_.size());
   }
@@ -142,7 +142,7 @@ class thread_transport final : public transport {
       own_seat.lane = lane;
       own_seat.failed = false;
     }
-    meet(lock, rank, note);
+    join_round(lock, rank, note);
     throw_failed(rank);
     // From here no rank leaves before all have read, also if the group breaks meanwhile: copying ends.
     lock.unlock();
@@ -167,7 +167,7 @@ class thread_transport final : public transport {
     std::unique_lock lock = changed_.lock(guard_);
     bring(seat_of(rank), mine, failed);
     try {
-      meet(lock, rank, note);
+      join_round(lock, rank, note);
     } catch (...) {
       // Without a deadline: what the others read must not go away.
       changed_.wait(lock, [&] {
@@ -188,7 +188,7 @@ class thread_transport final : public transport {
       seat& own_seat = seat_of(rank);
       if (own_seat.has_come) return;
       bring(own_seat, {}, message);
-      meet(lock, rank, note);
+      join_round(lock, rank, note);
     } catch (...) {
       // The others learn of it by the break that was thrown here; the caller throws its own error.
     }
@@ -254,7 +254,7 @@ class thread_transport final : public transport {
  private:
   /// The part of a rank in a round that is no exchange.
   void bring(seat& own_seat, std::span<const std::byte> part, const char* failed) {
-    if (own_seat.has_come) return;  // meet() refuses a second thread of the rank
+    if (own_seat.has_come) return;  // join_round() refuses a second thread of the rank
     own_seat.part = part;
     own_seat.outgoing = {};
     own_seat.incoming = {};
@@ -263,7 +263,7 @@ class thread_transport final : public transport {
     if (failed != nullptr) own_seat.said.set(failed);
   }
 
-  void meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note) {
+  void join_round(std::unique_lock<std::mutex>& lock, int rank, const call_note& note) {
     seat& part = seat_of(rank);
     part.reads = false;
     if (trouble_.is_broken()) {

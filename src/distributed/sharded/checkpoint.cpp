@@ -36,7 +36,7 @@
 
 namespace ferry::detail {
 
-/// The places of the rows of a piece of a file: bytes [offset, offset + bytes) of an array in the order of
+/// The rows of a piece of a file: bytes [offset, offset + bytes) of an array in the order of
 /// the row numbers. The first and the last row may be cut.
 class chunk_rows {
  public:
@@ -49,12 +49,12 @@ class chunk_rows {
     const auto first = static_cast<std::int64_t>(offset / row_bytes);
     const auto count = static_cast<std::size_t>((skipped_ + bytes + row_bytes - 1) / row_bytes);
     owners_.resize(count);
-    places_.resize(count);
+    local_rows_.resize(count);
     if (spread.replicates()) {
       std::fill(owners_.begin(), owners_.end(), rank);
-      for (std::size_t i = 0; i < count; ++i) places_[i] = first + static_cast<std::int64_t>(i);
+      for (std::size_t i = 0; i < count; ++i) local_rows_[i] = first + static_cast<std::int64_t>(i);
     } else {
-      spread.locate(first, owners_, places_);
+      spread.locate(first, owners_, local_rows_);
     }
     bytes_of_rank_.assign(static_cast<std::size_t>(spread.ranks()), 0);
     for (std::size_t i = 1; i + 1 < count; ++i)
@@ -66,19 +66,19 @@ class chunk_rows {
   /// Takes the memory for locate() of at most `rows` rows.
   void reserve(std::size_t rows, int ranks) {
     owners_.reserve(rows);
-    places_.reserve(rows);
+    local_rows_.reserve(rows);
     bytes_of_rank_.reserve(static_cast<std::size_t>(ranks));
   }
   /// The bytes that a rank has.
   [[nodiscard]] std::size_t bytes_of(int rank) const {
     return bytes_of_rank_[static_cast<std::size_t>(rank)];
   }
-  /// The places of the rows that a rank has, in their order.
-  [[nodiscard]] std::vector<std::int64_t> places_of(int rank) const {
-    std::vector<std::int64_t> places;
+  /// The rows that a rank has, as numbers within its shard, in their order.
+  [[nodiscard]] std::vector<std::int64_t> rows_of(int rank) const {
+    std::vector<std::int64_t> local_rows;
     for (std::size_t i = 0; i < owners_.size(); ++i)
-      if (owners_[i] == rank) places.push_back(places_[i]);
-    return places;
+      if (owners_[i] == rank) local_rows.push_back(local_rows_[i]);
+    return local_rows;
   }
   /// True if no row is cut.
   [[nodiscard]] bool is_whole() const { return skipped_ == 0 && bytes_ % row_bytes_ == 0; }
@@ -91,7 +91,8 @@ class chunk_rows {
     std::size_t count = 0;
     for (std::size_t i = 0; i < owners_.size(); ++i) {
       if (owners_[i] != rank) continue;
-      const std::uint64_t row = static_cast<std::uint64_t>(places_[i]) * row_bytes_ + (i == 0 ? skipped_ : 0);
+      const std::uint64_t row =
+          static_cast<std::uint64_t>(local_rows_[i]) * row_bytes_ + (i == 0 ? skipped_ : 0);
       if (count != 0 && begin + count != row) {
         visit(begin, count);
         count = 0;
@@ -144,7 +145,7 @@ class chunk_rows {
   std::size_t bytes_ = 0;
   std::vector<std::size_t> bytes_of_rank_;  ///< bytes of each rank
   std::vector<int> owners_;
-  std::vector<std::int64_t> places_;
+  std::vector<std::int64_t> local_rows_;
 };
 
 /// The rows of an array in the shards of the ranks that the calling thread acts for.
@@ -174,7 +175,7 @@ class sharded_rows final : public rows_apart {
     const shard_part& part = part_of(rank);
     if (by_kernel(rows, rank)) {
       const std::lock_guard lock(instance_);
-      return part.gather(comm_, rank, part.array, rows.places_of(rank), out);
+      return part.gather(comm_, rank, part.array, rows.rows_of(rank), out);
     }
     std::vector<std::byte> scratch;
     rows.for_each_run(rank, [&](std::uint64_t offset, std::size_t count) {
@@ -194,7 +195,7 @@ class sharded_rows final : public rows_apart {
     const shard_part& part = part_of(rank);
     if (by_kernel(rows, rank)) {
       const std::lock_guard lock(instance_);
-      return part.scatter(comm_, rank, part.array, rows.places_of(rank), packed_rows);
+      return part.scatter(comm_, rank, part.array, rows.rows_of(rank), packed_rows);
     }
     rows.for_each_run(rank, [&](std::uint64_t offset, std::size_t count) {
       part.array.write(offset, count, packed_rows, scratch);
@@ -298,11 +299,10 @@ struct chunk_span {
   std::uint64_t offset;
   std::size_t bytes;
 
-  chunk_span(const manifest_array& in_file, std::uint32_t element_bytes, std::size_t place)
-      : offset(place * in_file.chunk_bytes / in_file.element_bytes * element_bytes),
-        bytes(
-            static_cast<std::size_t>(in_file.bytes_of_chunk(place) / in_file.element_bytes * element_bytes)) {
-  }
+  chunk_span(const manifest_array& in_file, std::uint32_t element_bytes, std::size_t chunk_number)
+      : offset(chunk_number * in_file.chunk_bytes / in_file.element_bytes * element_bytes),
+        bytes(static_cast<std::size_t>(in_file.bytes_of_chunk(chunk_number) / in_file.element_bytes *
+                                       element_bytes)) {}
 };
 
 /// The chunks of an array, dealt out to the ranks. A chunk whose rows lie on one rank is that rank's, so that
@@ -319,36 +319,38 @@ class chunk_shares {
         element_bytes_(array.schema.element_bytes),
         shares_(static_cast<std::size_t>(ranks)) {
     const sharded_rows* const rows = rows_of_shards(array);
-    for (std::size_t place = 0; place < in_file.chunk_count(); ++place) {
+    for (std::size_t chunk_number = 0; chunk_number < in_file.chunk_count(); ++chunk_number) {
       if (rows != nullptr && replicas && rows->spread().replicates()) {
-        for (auto& share : shares_) share.push_back(place);
+        for (auto& share : shares_) share.push_back(chunk_number);
         continue;
       }
       std::size_t who = 0;
       if (rows != nullptr) {
-        const chunk_span span = span_of(place);
+        const chunk_span span = span_of(chunk_number);
         const auto owner = [&](std::uint64_t byte) {
           return rows->spread().owner(static_cast<std::int64_t>(byte / rows->row_bytes()));
         };
         const int first = owner(span.offset), last = owner(span.offset + span.bytes - 1);
-        who = rows->spread().replicates() || first != last ? place % shares_.size()
+        who = rows->spread().replicates() || first != last ? chunk_number % shares_.size()
                                                            : static_cast<std::size_t>(first);
       }
-      shares_[who].push_back(place);
+      shares_[who].push_back(chunk_number);
     }
     for (const auto& share : shares_) rounds_ = std::max(rounds_, (share.size() + at_once - 1) / at_once);
   }
 
-  [[nodiscard]] chunk_span span_of(std::size_t place) const { return {*file_, element_bytes_, place}; }
+  [[nodiscard]] chunk_span span_of(std::size_t chunk_number) const {
+    return {*file_, element_bytes_, chunk_number};
+  }
   /// Rounds until all ranks are through; the same on all ranks.
   [[nodiscard]] std::size_t rounds() const { return rounds_; }
   /// All chunks of a rank.
-  [[nodiscard]] const std::vector<std::size_t>& places_of(int rank) const {
+  [[nodiscard]] const std::vector<std::size_t>& chunks_of(int rank) const {
     return shares_[static_cast<std::size_t>(rank)];
   }
-  /// The places of one round.
-  [[nodiscard]] std::span<const std::size_t> places_of(int rank, std::size_t round) const {
-    const auto& share = places_of(rank);
+  /// The chunks of one round.
+  [[nodiscard]] std::span<const std::size_t> chunks_of(int rank, std::size_t round) const {
+    const auto& share = chunks_of(rank);
     const std::size_t begin = std::min(share.size(), round * at_once);
     const std::size_t end = std::min(share.size(), begin + at_once);
     return std::span(share).subspan(begin, end - begin);
@@ -418,9 +420,9 @@ struct agreed_property {
 /// Threads for the chunks of one rank, of which others may lie in this process.
 int chunk_threads_of_rank(int local_ranks) { return std::max(1, chunk_threads() / local_ranks); }
 
-rows_on_wire::rows_on_wire(const std::vector<std::int64_t>& numbers, std::uint64_t row_bytes)
-    : places("places", numbers.size()), rows("rows of a shard", numbers.size(), row_bytes) {
-  std::memcpy(places.data(), numbers.data(), numbers.size() * sizeof(std::int64_t));
+rows_on_wire::rows_on_wire(const std::vector<std::int64_t>& list, std::uint64_t row_bytes)
+    : numbers("row numbers", list.size()), rows("rows of a shard", list.size(), row_bytes) {
+  std::memcpy(numbers.data(), list.data(), list.size() * sizeof(std::int64_t));
 }
 
 checkpoint_array array_of_shards(const communicator& comm, std::shared_ptr<const row_spread> spread,
@@ -590,11 +592,11 @@ std::string digest_text(const sharded_rows& rows) {
 std::vector<agreed_property> properties_of(const checkpoint_content& content,
                                            const std::vector<checkpoint_entry*>& objects) {
   std::vector<agreed_property> properties;
-  std::size_t i = 0, place = 0;
+  std::size_t i = 0, object = 0;
   for (const auto& entry : content.entries) {
     const std::string owner = entry_words(entry.name);
     properties.push_back({owner, "of kind '" + entry.kind + "'"});
-    if (const auto* ranked = as_ranked(*objects[place++])) properties.push_back(number_of(*ranked));
+    if (const auto* ranked = as_ranked(*objects[object++])) properties.push_back(number_of(*ranked));
     for (const auto& fact : entry.facts) properties.push_back({owner + ": " + fact.name, fact.describe()});
     for (const auto& schema : entry.arrays) {
       const checkpoint_array& array = content.arrays[i++];
@@ -743,8 +745,8 @@ class ranked_save {
     const int own_rank = call_.rank();
     rank_buffers moved(call_.ranks());
     for (std::size_t round = 0; round < shares.rounds(); ++round) {
-      const auto places = shares.places_of(own_rank, round);
-      std::vector<chunk_rows> located(places.size());
+      const auto chunk_numbers = shares.chunks_of(own_rank, round);
+      std::vector<chunk_rows> located(chunk_numbers.size());
       std::vector<std::size_t> expected(static_cast<std::size_t>(call_.ranks()), 0);
       moved.clear();
       if (rows != nullptr) {
@@ -756,7 +758,7 @@ class ranked_save {
       }
       moved.expect(own_rank, expected);
       moved.exchange(call_);
-      if (!places.empty()) write_chunks(array, shares, places, located, moved);
+      if (!chunk_numbers.empty()) write_chunks(array, shares, chunk_numbers, located, moved);
     }
   }
   /// The rows of this rank in the chunks that `rank` writes in a round.
@@ -765,8 +767,8 @@ class ranked_save {
     const int own_rank = call_.rank();
     chunk_rows remote;
     std::size_t i = 0;
-    for (const std::size_t place : shares.places_of(rank, round)) {
-      const chunk_span span = shares.span_of(place);
+    for (const std::size_t chunk_number : shares.chunks_of(rank, round)) {
+      const chunk_span span = shares.span_of(chunk_number);
       chunk_rows& chunk = rank == own_rank ? located[i++] : remote;
       chunk.locate(rows.spread(), rows.row_bytes(), span.offset, span.bytes, own_rank);
       const std::size_t bytes = chunk.bytes_of(own_rank);
@@ -781,7 +783,7 @@ class ranked_save {
     }
   }
   void write_chunks(const checkpoint_array& array, const chunk_shares& shares,
-                    std::span<const std::size_t> places, const std::vector<chunk_rows>& located,
+                    std::span<const std::size_t> chunk_numbers, const std::vector<chunk_rows>& located,
                     const rank_buffers& moved) {
     if (data_ == nullptr) {
       data_ = std::make_unique<piece_file>(folder_, number_of(call_.rank()));
@@ -796,12 +798,12 @@ class ranked_save {
         before[r] += located[i].bytes_of(static_cast<int>(r));
       }
     const std::size_t first = stored_.size();
-    stored_.resize(first + places.size());
-    parallel(static_cast<std::int64_t>(places.size()), 1, threads_for_chunks(threads_),
+    stored_.resize(first + chunk_numbers.size());
+    parallel(static_cast<std::int64_t>(chunk_numbers.size()), 1, threads_for_chunks(threads_),
              [&](front_queue& turns, int) {
                std::vector<std::byte> bytes, scratch;
                for (std::size_t i = 0; turns.take(i);) {
-                 const chunk_span span = shares.span_of(places[i]);
+                 const chunk_span span = shares.span_of(chunk_numbers[i]);
                  const std::byte* whole = array.in_place(span.offset);
                  if (whole == nullptr) {
                    bytes.resize(span.bytes);
@@ -829,7 +831,7 @@ class ranked_save {
     if (!is_first()) outgoing[0] = {reinterpret_cast<const std::byte*>(stored_.data()), bytes_of(stored_)};
     for (std::size_t r = 1; r < chunks_of_ranks.size(); ++r) {
       std::size_t count = 0;
-      for (const auto& share : shares_) count += share.places_of(static_cast<int>(r)).size();
+      for (const auto& share : shares_) count += share.chunks_of(static_cast<int>(r)).size();
       chunks_of_ranks[r].resize(count);
       incoming[r] = {reinterpret_cast<std::byte*>(chunks_of_ranks[r].data()), bytes_of(chunks_of_ranks[r])};
     }
@@ -870,10 +872,10 @@ class ranked_save {
       for (auto& array : entry.arrays) {
         array.chunks.resize(static_cast<std::size_t>(array.chunk_count()));
         for (std::size_t r = 0; r < sizes.size(); ++r)
-          for (const std::size_t place : shares->places_of(static_cast<int>(r))) {
+          for (const std::size_t chunk_number : shares->chunks_of(static_cast<int>(r))) {
             const stored_chunk& chunk = pieces[r][next[r]++];
-            array.chunks[place].piece = {position[r], chunk.offset,
-                                         static_cast<std::uint32_t>(chunk.checksum)};
+            array.chunks[chunk_number].piece = {position[r], chunk.offset,
+                                                static_cast<std::uint32_t>(chunk.checksum)};
           }
         ++shares;
       }
@@ -985,7 +987,7 @@ class ranked_rows {
     if (!writes) room.reserve(step_, shares_);
     const bool replicates = rows_.spread().replicates();
     for (std::size_t round = 0; round < shares_.rounds(); ++round) {
-      read_elements(files, shares_.places_of(rank_, round), room);
+      read_elements(files, shares_.chunks_of(rank_, round), room);
       room.moved.clear();
       for_each_chunk_of(rank_, round, room.rows, [&](std::size_t i) {
         room.parts.clear();
@@ -1021,7 +1023,7 @@ class ranked_rows {
   /// Calls visit(i) for the chunks that rank `r` reads in a round, with the rows of the chunk in `rows`.
   template <class Visit>
   void for_each_chunk_of(int r, std::size_t round, chunk_rows& rows, const Visit& visit) const {
-    const auto chunks = shares_.places_of(r, round);
+    const auto chunks = shares_.chunks_of(r, round);
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       const chunk_span span = shares_.span_of(chunks[i]);
       rows.locate(rows_.spread(), rows_.row_bytes(), span.offset, span.bytes, rank_);
@@ -1111,18 +1113,18 @@ class ranked_load {
  private:
   /// The first rank of this process that loads into the same object.
   void find_leader(collective& call) {
-    struct place {
+    struct member {
       std::uintptr_t object;
       std::int64_t local_ranks;
     };
-    const place own_place{reinterpret_cast<std::uintptr_t>(call_.object), comm_.group()->local_count()};
-    const auto ranks = call.all_gather(std::span<const place>(&own_place, 1));
+    const member own_member{reinterpret_cast<std::uintptr_t>(call_.object), comm_.group()->local_count()};
+    const auto ranks = call.all_gather(std::span<const member>(&own_member, 1));
     int leader = comm_.group()->first_local();
-    while (leader < call.rank() && ranks[static_cast<std::size_t>(leader)].object != own_place.object)
+    while (leader < call.rank() && ranks[static_cast<std::size_t>(leader)].object != own_member.object)
       ++leader;
     leads_ = leader == call.rank();
-    for (const place& rank_place : ranks)
-      rounds_ = std::max(rounds_, static_cast<int>(rank_place.local_ranks));
+    for (const member& rank_member : ranks)
+      rounds_ = std::max(rounds_, static_cast<int>(rank_member.local_ranks));
   }
   /// Arrays that are not spread, and what else the objects have.
   void commit() {

@@ -73,7 +73,7 @@ std::uint64_t random_number() {
 /// Host memory without a name, which other processes of the machine open by the number of its descriptor, in
 /// the accounts of its space. All of its pages are there from the beginning, and no process can take them away,
 /// so no access ends a process by SIGBUS. A key lies behind the bytes: it tells them from a file of the same
-/// process and descriptor in another place.
+/// process and descriptor in another namespace.
 class host_segment {
  public:
   /// New memory, which is zero. Throws bad_alloc, budget_exceeded.
@@ -371,7 +371,7 @@ const std::byte* rank_windows::part_of(int rank, std::size_t i) const {
   return window.data.get() + window.begin[i];
 }
 
-bool rank_windows::meet(collective& call, const window_functions& functions) {
+bool rank_windows::exchange_notes(collective& call, const window_functions& functions) {
   const window_words own_words{memory_.handle, memory_.data == nullptr ? 0 : number_, has_room_ ? 1 : 0,
                                trouble_.empty() ? 0 : 1};
   std::vector<std::byte> message(sizeof own_words + begin_.size() * sizeof(std::int64_t));
@@ -745,10 +745,10 @@ bool shared_segments::find(const void* address, shared_segment& segment, std::si
   const std::lock_guard lock(state_.open_guard);
   for (const opened& entry : state_.opened_segments) {
     const auto first = reinterpret_cast<std::uintptr_t>(entry.data);
-    const auto place = reinterpret_cast<std::uintptr_t>(address);
-    if (place < first || place - first >= entry.segment.bytes) continue;
+    const auto first_byte = reinterpret_cast<std::uintptr_t>(address);
+    if (first_byte < first || first_byte - first >= entry.segment.bytes) continue;
     segment = entry.segment;
-    offset = place - first;
+    offset = first_byte - first;
     return true;
   }
   return false;

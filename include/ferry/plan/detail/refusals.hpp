@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/memory_space.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/arguments.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -13,13 +12,6 @@
 /// How each verb is called. Constraints, refusals and sentences come from these descriptions. `require` says
 /// in one sentence how the verb is called; it fails for a call that fits none of the forms.
 namespace ferry::detail {
-
-template <class Space>
-consteval void require_memory_space() {
-  static_assert(
-      MemorySpace<Space>,
-      "ferry: the template argument of gather<Space> and clone<Space> is one of ferry's memory spaces: device_space, pinned_space, mapped_space or pageable_space.");
-}
 
 /// The description of a verb: its name, how it is called, and the roles of its arguments.
 #define FERRY_VERB(verb, sentence, ...)             \

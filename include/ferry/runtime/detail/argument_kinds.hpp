@@ -4,6 +4,7 @@
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/execution_space.hpp>
+#include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/policy.hpp>
 #include <ferry/policy/policies.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -234,5 +235,12 @@ inline constexpr unsigned kinds_of = kinds_of_plain<std::remove_cvref_t<T>> |
                                      (std::is_lvalue_reference_v<T> ? 0u : kind::temporary) |
                                      (holds_const_elements<std::remove_reference_t<T>>() ? kind::read_only
                                                                                          : 0u);
+
+template <class Space>
+consteval void require_memory_space() {
+  static_assert(
+      MemorySpace<Space>,
+      "ferry: the template argument of gather<Space> and clone<Space> is one of ferry's memory spaces: device_space, pinned_space, mapped_space or pageable_space.");
+}
 
 }  // namespace ferry::detail

@@ -136,12 +136,12 @@ template <class Space, class Byte>
 tensor_view<Byte, Space> bytes_of_shard(const checkpoint_array& array) {
   return tensor_view<Byte, Space>(array.data, array.schema.extents[0], array.row_bytes);
 }
-/// Places and rows in memory that kernels of a device reach.
+/// Numbers of rows of a shard, and the rows, in memory that kernels of a device reach.
 struct rows_on_wire {
-  tensor<std::int64_t, pinned_space> places;
+  tensor<std::int64_t, pinned_space> numbers;
   tensor<std::byte, pinned_space> rows;
 
-  rows_on_wire(const std::vector<std::int64_t>& numbers, std::uint64_t row_bytes);
+  rows_on_wire(const std::vector<std::int64_t>& list, std::uint64_t row_bytes);
 };
 
 template <class Space, class Exec = Kokkos::DefaultExecutionSpace>
@@ -150,7 +150,7 @@ void gather_places(const communicator& comm, int rank, const checkpoint_array& a
   const Exec exec = comm.template exec<Exec>(rank);
   const typename execution_backend<Exec>::device_guard guard(exec);
   rows_on_wire wire(places, array.row_bytes);
-  gather(exec, bytes_of_shard<Space, const std::byte>(array), wire.places, wire.rows, bounds::unchecked{})
+  gather(exec, bytes_of_shard<Space, const std::byte>(array), wire.numbers, wire.rows, bounds::unchecked{})
       .join();
   std::memcpy(out, wire.rows.data(), wire.rows.size());
 }
@@ -162,7 +162,7 @@ void scatter_places(const communicator& comm, int rank, const checkpoint_array& 
   rows_on_wire wire(places, array.row_bytes);
   std::memcpy(wire.rows.data(), rows, wire.rows.size());
   auto shard = bytes_of_shard<Space, std::byte>(array);
-  scatter(exec, shard, wire.places, wire.rows, duplicates::assume_unique{}, bounds::unchecked{}).join();
+  scatter(exec, shard, wire.numbers, wire.rows, duplicates::assume_unique{}, bounds::unchecked{}).join();
 }
 
 template <class Space>

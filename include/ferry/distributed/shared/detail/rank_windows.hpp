@@ -55,9 +55,9 @@ window_functions window_functions_of() {
 }
 
 /// The windows of a group of processes of one rank each. A rank packs its parts into a half of its window,
-/// the ranks meet, and each copies its parts out of the windows of the others. It packs the next parts into
-/// the other half, so the meeting after an exchange ends the reads of that exchange. A window grows by new
-/// memory with another number, which the others open when they first meet it. Windows are of the device of
+/// the ranks exchange notes, and each copies its parts out of the windows of the others. It packs the next
+/// parts into the other half, so the notes after an exchange end the reads of that exchange. A window grows
+/// by new memory with another number, which the others open at its first use. Windows are of the device of
 /// the first exchange. The group keeps them.
 class rank_windows {
  public:
@@ -70,14 +70,14 @@ class rank_windows {
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
   /// Finds room for the parts that leave this rank. False without memory, and for another device: then the
-  /// ranks meet all the same.
+  /// ranks exchange notes all the same.
   bool reserve(int rank, std::span<const outgoing_part> outgoing, int device,
                const window_functions& functions);
   /// Room for part i in the window of this rank; null if the part does not leave, or is the one before.
   [[nodiscard]] std::byte* part(std::size_t i) const;
-  /// The ranks meet, and open memory that is new. False, on all ranks alike, if one has no room, or can't
-  /// open.
-  bool meet(collective& call, const window_functions& functions);
+  /// The ranks exchange notes, and open memory that is new. False, on all ranks alike, if one has no room, or
+  /// can't open.
+  bool exchange_notes(collective& call, const window_functions& functions);
   /// After that, part i of another rank.
   [[nodiscard]] const std::byte* part_of(int rank, std::size_t i) const;
 
@@ -120,7 +120,7 @@ bool exchange_by_windows(collective& call, rank_windows& windows, const Exec& se
         backend::copy_async(sends, label, target, outgoing[i].data, outgoing[i].bytes);
     waits.fence();
   }
-  if (!windows.meet(call, functions)) return false;
+  if (!windows.exchange_notes(call, functions)) return false;
   const fence_at_exit<Exec> waits(takes);
   for (std::size_t i = 0; i < incoming.size(); ++i) {
     if (incoming[i].bytes == 0) continue;
