@@ -192,12 +192,12 @@ TEST_CASE("a rank without a window, and one that can't open it, send packed on a
       const std::vector<detail::outgoing_part> parts(3, {nullptr, 1000});
       const bool has_room = windows.reserve(rank, parts, -1, functions);
       expect(has_room == (rank != 1 || lacks == lack::none || lacks == lack::open), "room");
-      meets[r] = windows.meet(call, functions) ? 1 : 0;
+      meets[r] = windows.exchange_notes(call, functions) ? 1 : 0;
       serves[r] = windows.serve() ? 1 : 0;
       why[r] = windows.why_not();
       if (!windows.serve()) return;
       static_cast<void>(windows.reserve(rank, parts, -1, heap_windows::functions()));
-      repeats[r] = windows.meet(call, heap_windows::functions()) ? 1 : 0;
+      repeats[r] = windows.exchange_notes(call, heap_windows::functions()) ? 1 : 0;
     });
     const bool serve = lacks == lack::none || lacks == lack::memory;
     CHECK(meets == std::vector<int>(3, lacks == lack::none ? 1 : 0));
